@@ -1,0 +1,21 @@
+//! What the pass, the runtime and the controller agree on.
+//!
+//! Three programs are built from this crate's records: the LLVM pass lays out the tables of [`module`] in the program,
+//! the runtime reads them and writes the records of [`channel`], the controller reads those. [`op`] is shared because
+//! both sides must agree on which operations depend on each other: the runtime wakes sleeping threads by it, the
+//! explorer looks for races by it.
+//!
+//! No dependencies, no std, no unsafe code.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod channel;
+pub mod module;
+pub mod object;
+pub mod op;
+
+/// Raised whenever a record of this crate changes its layout or its meaning.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The most threads one execution may create, main included.
+pub const MAX_THREADS: usize = 1024;

@@ -1,0 +1,72 @@
+//! Names of memory objects that are the same in every execution and in every process.
+//!
+//! Addresses are not: address space randomisation moves the program, its libraries and main's stack from one worker to
+//! the next. So a trace names memory by region and offset. An [`ObjectId`] names one *granule*, eight aligned bytes;
+//! which of the eight bytes an operation touches is the operation's byte mask.
+
+/// A granule of memory, or something that is not memory at all (the table of threads, the process).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct ObjectId(pub u64);
+
+/// Where an object lives: the top four bits of its id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Region {
+    /// No object.
+    None = 0,
+    /// A loaded module: its number in the order of loading, and the offset from its load address.
+    Module = 1,
+    /// The runtime's heap, which has a fixed address.
+    Heap = 2,
+    /// The stack or thread-locals of a created thread, which have a fixed address.
+    Stack = 3,
+    /// Main's stack, as the distance down from its top.
+    MainStack = 4,
+    /// Not memory: see the constants of [`ObjectId`].
+    Special = 5,
+    /// Any other mapping, by address.
+    Mapping = 6,
+}
+
+const REGION_SHIFT: u32 = 60;
+const MODULE_SHIFT: u32 = 44;
+const PAYLOAD: u64 = (1 << REGION_SHIFT) - 1;
+
+impl ObjectId {
+    /// No object.
+    pub const NONE: ObjectId = ObjectId(0);
+    /// The table of threads: numbers are given in the order of creation, so creations depend on each other.
+    pub const THREADS: ObjectId = ObjectId((Region::Special as u64) << REGION_SHIFT | 8);
+    /// The table of thread-specific keys.
+    pub const KEYS: ObjectId = ObjectId((Region::Special as u64) << REGION_SHIFT | 16);
+
+    pub const fn new(region: Region, payload: u64) -> ObjectId {
+        ObjectId((region as u64) << REGION_SHIFT | (payload & PAYLOAD))
+    }
+
+    pub const fn module(index: u16, offset: u64) -> ObjectId {
+        ObjectId::new(Region::Module, (index as u64) << MODULE_SHIFT | (offset & ((1 << MODULE_SHIFT) - 1)))
+    }
+
+    pub const fn region(self) -> Region {
+        match self.0 >> REGION_SHIFT {
+            1 => Region::Module,
+            2 => Region::Heap,
+            3 => Region::Stack,
+            4 => Region::MainStack,
+            5 => Region::Special,
+            6 => Region::Mapping,
+            _ => Region::None,
+        }
+    }
+
+    pub const fn payload(self) -> u64 {
+        self.0 & PAYLOAD
+    }
+
+    /// Module number and offset of an object in [`Region::Module`].
+    pub const fn module_offset(self) -> (u16, u64) {
+        ((self.payload() >> MODULE_SHIFT) as u16, self.0 & ((1 << MODULE_SHIFT) - 1))
+    }
+}

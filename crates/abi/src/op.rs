@@ -1,0 +1,200 @@
+//! Visible operations, and which of them depend on each other.
+//!
+//! Dependence is decided by *access classes*: an operation has up to two objects and a class of access to each. Adding
+//! an operation means giving it classes; neither the runtime's scheduler nor the explorers look at anything else.
+
+use crate::object::ObjectId;
+
+/// What a thread does at a visible operation.
+///
+/// A thread's *pending* operation may turn out differently when it is executed: `AtomicCas` becomes `AtomicRmw` or
+/// `AtomicLoad`, `TryLock` becomes `MutexLock` or `TryLockFailed`, `Once` becomes `OnceBegin` or `OnceDone`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum OpKind {
+    /// Only ever pending: blocked without an operation of its own (a condition variable's waiter not yet woken).
+    Waiting = 0,
+    AtomicLoad = 1,
+    AtomicStore = 2,
+    AtomicRmw = 3,
+    /// Only ever pending.
+    AtomicCas = 4,
+    /// A successful try-lock is this too.
+    MutexLock = 5,
+    /// Only ever pending.
+    TryLock = 6,
+    TryLockFailed = 7,
+    MutexUnlock = 8,
+    /// `object`: the condition variable; `object2`: the mutex, released by this. The later re-acquisition is a `MutexLock`.
+    CondWait = 9,
+    /// `arg`: the thread woken, or `NO_THREAD`. Several waiters make several alternatives.
+    CondSignal = 10,
+    /// Wakes every thread whose last operation is a `CondWait` on the same object.
+    CondBroadcast = 11,
+    /// Only ever pending.
+    Once = 12,
+    OnceBegin = 13,
+    OnceEnd = 14,
+    OnceDone = 15,
+    /// `arg`: the new thread. It runs up to its first visible operation within this transition.
+    ThreadCreate = 16,
+    /// `arg`: the thread joined. Enabled once that thread has ended.
+    ThreadJoin = 17,
+    /// The whole process ends: depends on everything. `arg`: the exit status.
+    ProcessExit = 18,
+    KeyTable = 19,
+    /// Plain accesses, visible only with `--visible all`.
+    PlainLoad = 20,
+    PlainStore = 21,
+    /// Depends on nothing; lets others go first.
+    Yield = 22,
+}
+
+impl OpKind {
+    pub const ALL: [OpKind; 23] = [
+        OpKind::Waiting,
+        OpKind::AtomicLoad,
+        OpKind::AtomicStore,
+        OpKind::AtomicRmw,
+        OpKind::AtomicCas,
+        OpKind::MutexLock,
+        OpKind::TryLock,
+        OpKind::TryLockFailed,
+        OpKind::MutexUnlock,
+        OpKind::CondWait,
+        OpKind::CondSignal,
+        OpKind::CondBroadcast,
+        OpKind::Once,
+        OpKind::OnceBegin,
+        OpKind::OnceEnd,
+        OpKind::OnceDone,
+        OpKind::ThreadCreate,
+        OpKind::ThreadJoin,
+        OpKind::ProcessExit,
+        OpKind::KeyTable,
+        OpKind::PlainLoad,
+        OpKind::PlainStore,
+        OpKind::Yield,
+    ];
+
+    pub fn from_u8(raw: u8) -> Option<OpKind> {
+        OpKind::ALL.get(raw as usize).copied()
+    }
+}
+
+/// `Op::arg` where a thread is meant and there is none.
+pub const NO_THREAD: u32 = u32::MAX;
+
+/// One visible operation: what it does, to which objects. Says nothing of who does it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(C)]
+pub struct Op {
+    pub kind: OpKind,
+    /// The bytes of `object` that are touched; `0xff` for synchronisation objects.
+    pub mask: u8,
+    /// The same for `object2`.
+    pub mask2: u8,
+    /// C11 memory order of atomic operations, as in `<stdatomic.h>`: 0 relaxed to 5 sequentially consistent.
+    pub order: u8,
+    /// See [`OpKind`].
+    pub arg: u32,
+    pub object: ObjectId,
+    /// A second object, or `ObjectId::NONE`: the mutex of a `CondWait`, the upper half of a 16-byte atomic.
+    pub object2: ObjectId,
+}
+
+/// How an operation touches one of its objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    Read,
+    Write,
+    /// Takes something that others may hold; disabled while it is held.
+    Acquire,
+    Release,
+    /// Sees whether it is held, never blocked.
+    Observe,
+    /// Will acquire or observe; never blocked.
+    TryAcquire,
+}
+
+impl Op {
+    pub const fn new(kind: OpKind, object: ObjectId) -> Op {
+        Op { kind, mask: 0xff, mask2: 0, order: 5, arg: 0, object, object2: ObjectId::NONE }
+    }
+
+    /// The class of access to `object`, if it has one.
+    pub const fn access(&self) -> Option<Access> {
+        Some(match self.kind {
+            OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::OnceDone => Access::Read,
+            OpKind::AtomicStore
+            | OpKind::AtomicRmw
+            | OpKind::AtomicCas
+            | OpKind::PlainStore
+            | OpKind::CondWait
+            | OpKind::CondSignal
+            | OpKind::CondBroadcast
+            | OpKind::ThreadCreate
+            | OpKind::KeyTable => Access::Write,
+            OpKind::MutexLock | OpKind::Once | OpKind::OnceBegin => Access::Acquire,
+            OpKind::MutexUnlock | OpKind::OnceEnd => Access::Release,
+            OpKind::TryLock => Access::TryAcquire,
+            OpKind::TryLockFailed => Access::Observe,
+            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield => return None,
+        })
+    }
+
+    /// The class of access to `object2`, if there is one.
+    pub const fn access2(&self) -> Option<Access> {
+        if self.object2.0 == 0 {
+            return None;
+        }
+        match self.kind {
+            OpKind::CondWait => Some(Access::Release),
+            _ => self.access(),
+        }
+    }
+
+    /// The objects touched, each with its byte mask and class of access.
+    pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, u8, Access)> {
+        let first = self.access().map(|a| (self.object, self.mask, a));
+        let second = self.access2().map(|a| (self.object2, self.mask2, a));
+        first.into_iter().chain(second)
+    }
+
+    /// Whether the operation depends on every other, whatever its objects.
+    pub const fn is_global(&self) -> bool {
+        matches!(self.kind, OpKind::ProcessExit)
+    }
+}
+
+impl Access {
+    /// Whether two accesses to the same bytes, in either order, may give different results.
+    pub const fn conflicts(self, other: Access) -> bool {
+        !matches!((self, other), (Access::Read, Access::Read) | (Access::Observe, Access::Observe))
+    }
+
+    /// Whether `self`, executed, and `other`, executed later by another thread, could have been enabled side by side.
+    /// A release and a blocking acquire of the same object never are: the acquire waits for the release.
+    pub const fn may_be_coenabled(self, other: Access) -> bool {
+        !matches!((self, other), (Access::Release, Access::Acquire) | (Access::Acquire, Access::Release))
+    }
+}
+
+/// Whether the order of two operations of different threads may matter.
+pub fn dependent(a: &Op, b: &Op) -> bool {
+    if a.is_global() || b.is_global() {
+        return !matches!(a.kind, OpKind::Waiting) && !matches!(b.kind, OpKind::Waiting);
+    }
+    a.accesses().any(|(oa, ma, ca)| b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && ca.conflicts(cb)))
+}
+
+/// Whether `a`, executed, and a later `b` of another thread that depends on it can be exchanged: some conflicting pair
+/// of their accesses may be enabled side by side.
+pub fn reversible(a: &Op, b: &Op) -> bool {
+    if a.is_global() || b.is_global() {
+        return dependent(a, b);
+    }
+    a.accesses().any(|(oa, ma, ca)| {
+        b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && ca.conflicts(cb) && ca.may_be_coenabled(cb))
+    })
+}

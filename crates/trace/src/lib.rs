@@ -1,0 +1,14 @@
+//! Executions as plain data: threads, operations, steps, plans.
+//!
+//! The explorers read [`Execution`]s and answer with [`Plan`]s; neither side knows how an execution comes about.
+#![forbid(unsafe_code)]
+
+pub mod execution;
+pub mod plan;
+pub mod thread;
+
+pub use execution::{End, Execution, PendingOp, Step};
+pub use plan::{Choice, Plan};
+pub use symdpor_abi::object::ObjectId;
+pub use symdpor_abi::op::{Op, OpKind};
+pub use thread::{ThreadId, ThreadSet};

@@ -1,0 +1,23 @@
+//! What the worker is asked to run.
+
+use crate::thread::{ThreadId, ThreadSet};
+use serde::{Deserialize, Serialize};
+
+/// The thread that makes the next transition, and which way it goes where there are several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Choice {
+    pub thread: ThreadId,
+    pub alternative: u16,
+}
+
+/// The first choices of an execution. After them the *default rule* chooses among the enabled threads that do not sleep:
+/// the thread of the last step if it is among them and its last operation was not a yield; otherwise the lowest-numbered
+/// one above the thread of the last step after a yield, and the lowest-numbered one in all other cases. Alternative 0.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    pub choices: Vec<Choice>,
+    /// Threads asleep in the state *before the last choice* (in the initial state for an empty plan). A sleeping thread
+    /// wakes as soon as a step, beginning with that last choice, depends on its pending operation. The default rule
+    /// never chooses a sleeping thread; if no other is enabled the execution is cut off as redundant.
+    pub sleep: ThreadSet,
+}
