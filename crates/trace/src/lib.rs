@@ -4,10 +4,14 @@
 #![forbid(unsafe_code)]
 
 pub mod execution;
+pub mod failure;
+pub mod file;
 pub mod plan;
 pub mod thread;
 
 pub use execution::{End, Execution, PendingOp, Step};
+pub use failure::{Failure, FailureKind, Location};
+pub use file::TraceFile;
 pub use plan::{Choice, Plan};
 pub use symdpor_abi::object::ObjectId;
 pub use symdpor_abi::op::{Op, OpKind};
