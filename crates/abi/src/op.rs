@@ -19,7 +19,7 @@ pub enum OpKind {
     AtomicRmw = 3,
     /// Only ever pending.
     AtomicCas = 4,
-    /// A successful try-lock is this too.
+    /// A successful try-lock is this too, with `arg` = [`TRIED`].
     MutexLock = 5,
     /// Only ever pending.
     TryLock = 6,
@@ -85,6 +85,10 @@ impl OpKind {
 /// `Op::arg` where a thread is meant and there is none.
 pub const NO_THREAD: u32 = u32::MAX;
 
+/// `Op::arg` of a `MutexLock` that was a successful try-lock (0 for a lock that would have waited). The explorers need it:
+/// a try-lock could also have gone before the unlock that came before it, and failed.
+pub const TRIED: u32 = 1;
+
 /// One visible operation: what it does, to which objects. Says nothing of who does it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
@@ -113,7 +117,7 @@ pub enum Access {
     Release,
     /// Sees whether it is held, never blocked.
     Observe,
-    /// Will acquire or observe; never blocked.
+    /// Will acquire or observe, or has acquired without the will to wait; never blocked.
     TryAcquire,
 }
 
@@ -135,6 +139,7 @@ impl Op {
             | OpKind::CondBroadcast
             | OpKind::ThreadCreate
             | OpKind::KeyTable => Access::Write,
+            OpKind::MutexLock if self.arg == TRIED => Access::TryAcquire,
             OpKind::MutexLock | OpKind::Once | OpKind::OnceBegin => Access::Acquire,
             OpKind::MutexUnlock | OpKind::OnceEnd => Access::Release,
             OpKind::TryLock => Access::TryAcquire,
@@ -174,9 +179,10 @@ impl Access {
     }
 
     /// Whether `self`, executed, and `other`, executed later by another thread, could have been enabled side by side.
-    /// A release and a blocking acquire of the same object never are: the acquire waits for the release.
+    /// A release and a blocking acquire of the same object never are: the acquire waits for the release. Nor are a
+    /// release and a read: what is both released and read is a `once`, whose callers wait for its end.
     pub const fn may_be_coenabled(self, other: Access) -> bool {
-        !matches!((self, other), (Access::Release, Access::Acquire) | (Access::Acquire, Access::Release))
+        !matches!((self, other), (Access::Release, Access::Acquire | Access::Read) | (Access::Acquire, Access::Release))
     }
 }
 
