@@ -1,0 +1,245 @@
+//! Runs plans in a worker process, one round trip each.
+//!
+//! The process is started with the first plan already in the channel and replaced when it has gone. Whatever happens
+//! to it is an [`Answer`]; only failures of the machinery around it are errors. Nothing here looks at the trace: see
+//! [`crate::decode`].
+
+use crate::channel::{Channel, Word};
+use crate::cpu;
+use crate::error::WorkerError;
+use crate::process::{Death, Launch, Process};
+use crate::watchdog::{Action, Sight, Watchdog};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use symdpor_abi::channel::{self as layout, Header, Outcome, command, options, pack_choice};
+use symdpor_trace::Plan;
+
+/// Looks at the channel before the controller goes to sleep: some 100 us.
+const SPINS: u32 = 20_000;
+/// How often a sleeping controller looks after the worker.
+const GLANCE: Duration = Duration::from_millis(20);
+/// How often the worker may ask for the same execution again: its pool of threads doubles each time.
+const RERUNS: u32 = 64;
+/// How often a plan is tried when the worker dies of it.
+const ATTEMPTS: u32 = 2;
+/// Sequence numbers have the upper 24 bits of the command word.
+const SEQUENCE_MASK: u32 = 0x00ff_ffff;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub launch: Launch,
+    pub max_steps: u32,
+    pub seed: u64,
+    /// CPU time that one step may take.
+    pub step_timeout: Duration,
+}
+
+/// One execution to run.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    pub plan: &'a Plan,
+    /// Bits of [`options`].
+    pub options: u32,
+    /// See [`options::WATCH`].
+    pub watch: u64,
+}
+
+/// How an execution ended, as far as the process is concerned.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    /// The runtime says how.
+    Done(Outcome, Header),
+    /// The process ended without an answer, each time the plan was tried.
+    Died(Death),
+    /// The process made no step for too long and did not react either; it was killed.
+    Stuck,
+    /// The caller wanted to stop; the process was killed.
+    Stopped,
+}
+
+pub struct Worker {
+    settings: Settings,
+    may_spin: bool,
+    live: Option<Live>,
+    /// Workers started so far.
+    starts: u32,
+}
+
+struct Live {
+    channel: Channel,
+    process: Process,
+    sequence: u32,
+}
+
+impl Worker {
+    /// Starts nothing yet.
+    pub fn new(settings: Settings) -> Worker {
+        Worker { settings, may_spin: cpu::two_usable(), live: None, starts: 0 }
+    }
+
+    pub fn starts(&self) -> u32 {
+        self.starts
+    }
+
+    /// The channel of the last execution, until the next one is run.
+    pub fn channel(&self) -> Option<&Channel> {
+        self.live.as_ref().map(|l| &l.channel)
+    }
+
+    /// Runs one execution to its end. `stop` is asked now and then while it takes long.
+    pub fn run(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
+        if request.plan.choices.len() > layout::PLAN_CAPACITY {
+            return Err(WorkerError::PlanTooLong(request.plan.choices.len()));
+        }
+        let mut request = request;
+        let mut deaths = 0;
+        for _ in 0..RERUNS {
+            match self.run_once(request, stop)? {
+                Answer::Done(Outcome::Again, _) => {}
+                Answer::Died(_) if deaths + 1 < ATTEMPTS => {
+                    deaths += 1;
+                    // It has been shown already.
+                    request.options &= !options::SHOW_OUTPUT;
+                }
+                answer => return Ok(answer),
+            }
+        }
+        Err(WorkerError::TooManyReruns(RERUNS))
+    }
+
+    fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
+        let mut live = match self.live.take() {
+            Some(mut live) => {
+                live.send(request, &self.settings, command::RUN);
+                live
+            }
+            None => self.start(request)?,
+        };
+        let answer = live.wait(self.may_spin, self.settings.step_timeout, stop)?;
+        // Dropping a worker kills it; the next execution starts another one.
+        if matches!(answer, Answer::Done(..)) {
+            self.live = Some(live);
+        }
+        Ok(answer)
+    }
+
+    fn start(&mut self, request: Request<'_>) -> Result<Live, WorkerError> {
+        let mut channel = Channel::new(self.may_spin).map_err(WorkerError::Channel)?;
+        write_request(&mut channel, request, &self.settings);
+        let sequence = 1;
+        channel.word(Word::Command).store(command::RUN | sequence << 8, Ordering::SeqCst);
+        let process = Process::start(&self.settings.launch, channel.descriptor()).map_err(WorkerError::Start)?;
+        self.starts += 1;
+        Ok(Live { channel, process, sequence })
+    }
+
+    /// Lets the worker end by itself, if it does so at once.
+    pub fn quit(&mut self) {
+        let Some(mut live) = self.live.take() else { return };
+        let nothing = Request { plan: &Plan::default(), options: 0, watch: 0 };
+        live.send(nothing, &self.settings, command::QUIT);
+        live.process.wait(Duration::from_millis(100));
+    }
+}
+
+impl Live {
+    fn send(&mut self, request: Request<'_>, settings: &Settings, command: u32) {
+        write_request(&mut self.channel, request, settings);
+        self.sequence = (self.sequence + 1) & SEQUENCE_MASK;
+        self.channel.word(Word::Command).store(command | self.sequence << 8, Ordering::SeqCst);
+        self.channel.wake_worker();
+    }
+
+    fn has_answered(&self) -> bool {
+        self.channel.word(Word::Answer).load(Ordering::Acquire) == self.sequence
+    }
+
+    fn wait(
+        &mut self,
+        may_spin: bool,
+        timeout: Duration,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Answer, WorkerError> {
+        let spins = if may_spin { SPINS } else { 0 };
+        for _ in 0..spins {
+            if self.has_answered() {
+                return Ok(self.answer());
+            }
+            std::hint::spin_loop();
+        }
+        self.wait_asleep(timeout, stop)
+    }
+
+    fn wait_asleep(&mut self, timeout: Duration, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
+        let start = Instant::now();
+        let mut watchdog = Watchdog::new(timeout, self.sight(start));
+        loop {
+            let seen = self.channel.word(Word::Answer).load(Ordering::Acquire);
+            if seen != self.sequence {
+                self.channel.sleep_for_answer(seen, GLANCE);
+            }
+            if self.has_answered() {
+                return Ok(self.answer());
+            }
+            if let Some(death) = self.process.death() {
+                return self.died(death);
+            }
+            if stop() {
+                return Ok(Answer::Stopped);
+            }
+            match watchdog.look(self.sight(start)) {
+                Action::Wait => {}
+                Action::Nudge => self.process.signal(libc::SIGPROF),
+                Action::Kill if !self.is_attached() => return Err(WorkerError::NoStart(start.elapsed().as_secs())),
+                Action::Kill => return Ok(Answer::Stuck),
+            }
+        }
+    }
+
+    fn sight(&self, start: Instant) -> Sight {
+        Sight {
+            heartbeat: self.channel.word(Word::Heartbeat).load(Ordering::Relaxed),
+            elapsed: start.elapsed(),
+            cpu: self.process.cpu_time(),
+        }
+    }
+
+    fn is_attached(&self) -> bool {
+        self.channel.word(Word::Attached).load(Ordering::Relaxed) != 0
+    }
+
+    /// It may have answered just before its end.
+    fn died(&self, death: Death) -> Result<Answer, WorkerError> {
+        if self.has_answered() {
+            return Ok(self.answer());
+        }
+        if !self.is_attached() {
+            return Err(WorkerError::NeverAttached(death.to_string()));
+        }
+        Ok(Answer::Died(death))
+    }
+
+    fn answer(&self) -> Answer {
+        let header = self.channel.header();
+        match Outcome::from_u32(header.outcome) {
+            Some(outcome) if outcome != Outcome::Running => Answer::Done(outcome, header),
+            _ => Answer::Died(Death::Damaged),
+        }
+    }
+}
+
+fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings) {
+    let Plan { choices, sleep } = request.plan;
+    channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
+    let sleepers: Vec<u32> = sleep.iter().map(|t| u32::from(t.0)).collect();
+    channel.write_words(layout::SLEEP_OFFSET, sleepers.iter().copied());
+    channel.change_header(|header| {
+        header.plan_len = choices.len() as u32;
+        header.sleep_len = sleepers.len() as u32;
+        header.options = request.options;
+        header.max_steps = settings.max_steps;
+        header.seed = settings.seed;
+        header.watch = request.watch;
+        header.outcome = Outcome::Running as u32;
+    });
+}
