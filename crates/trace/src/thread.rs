@@ -15,7 +15,7 @@ impl ThreadId {
 }
 
 /// A set of threads, ordered by number. The first 64 threads need no allocation.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(PartialEq, Eq, Hash, Debug, Default)]
 pub struct ThreadSet {
     low: u64,
     /// Threads 64 and up; no trailing zero words, so that equal sets are equal values.
@@ -108,8 +108,39 @@ impl ThreadSet {
         }
     }
 
+    /// Empties the set, keeping its memory.
+    pub fn clear(&mut self) {
+        self.low = 0;
+        self.high.clear();
+    }
+
+    /// The lowest-numbered member that is in neither of the other two.
+    pub fn first_outside(&self, a: &ThreadSet, b: &ThreadSet) -> Option<ThreadId> {
+        let low = self.low & !a.low & !b.low;
+        if low != 0 {
+            return Some(ThreadId(low.trailing_zeros() as u16));
+        }
+        let word = |set: &ThreadSet, i: usize| set.high.get(i).copied().unwrap_or(0);
+        self.high.iter().enumerate().find_map(|(i, mine)| {
+            let rest = mine & !word(a, i) & !word(b, i);
+            (rest != 0).then(|| ThreadId(((i + 1) * 64) as u16 + rest.trailing_zeros() as u16))
+        })
+    }
+
     pub fn intersects(&self, other: &ThreadSet) -> bool {
         self.low & other.low != 0 || self.high.iter().zip(&other.high).any(|(a, b)| a & b != 0)
+    }
+}
+
+impl Clone for ThreadSet {
+    fn clone(&self) -> ThreadSet {
+        ThreadSet { low: self.low, high: self.high.clone() }
+    }
+
+    /// Keeps the memory of `self`: the explorers copy one set per step.
+    fn clone_from(&mut self, other: &ThreadSet) {
+        self.low = other.low;
+        self.high.clone_from(&other.high);
     }
 }
 
@@ -135,5 +166,84 @@ impl Iterator for Bits {
         let bit = self.0.trailing_zeros();
         self.0 &= self.0 - 1;
         Some(bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn set(threads: &[u16]) -> ThreadSet {
+        threads.iter().map(|&t| ThreadId(t)).collect()
+    }
+
+    fn members(set: &ThreadSet) -> Vec<u16> {
+        set.iter().map(|t| t.0).collect()
+    }
+
+    #[test]
+    fn members_come_in_order_across_words() {
+        assert_eq!(members(&set(&[1023, 64, 0, 63, 128, 65])), [0, 63, 64, 65, 128, 1023]);
+        assert_eq!(set(&[1023, 64]).len(), 2);
+        assert_eq!(set(&[1023, 64]).first(), Some(ThreadId(64)));
+        assert_eq!(set(&[]).first(), None);
+    }
+
+    #[test]
+    fn insert_and_remove_say_whether_they_changed_anything() {
+        let mut s = set(&[]);
+        assert!(s.insert(ThreadId(700)) && !s.insert(ThreadId(700)));
+        assert!(!s.remove(ThreadId(701)) && !s.remove(ThreadId(9999)) && s.remove(ThreadId(700)));
+        assert!(s.is_empty() && !s.remove(ThreadId(700)));
+    }
+
+    #[test]
+    fn equal_sets_are_equal_values_however_they_came_about() {
+        let mut s = set(&[3, 500]);
+        s.remove(ThreadId(500));
+        assert_eq!(s, set(&[3]));
+        assert_eq!(ThreadSet::from_words(&[8, 0, 0]), set(&[3]));
+        assert_eq!(ThreadSet::from_words(&[]), set(&[]));
+        let mut copy = set(&[900]);
+        copy.clone_from(&s);
+        assert_eq!(copy, s);
+        copy.union_with(&set(&[200]));
+        assert_eq!(copy, set(&[3, 200]));
+        copy.clear();
+        assert_eq!(copy, set(&[]));
+    }
+
+    #[test]
+    fn first_outside_looks_past_shorter_sets() {
+        assert_eq!(set(&[1, 70]).first_outside(&set(&[1]), &set(&[])), Some(ThreadId(70)));
+        assert_eq!(set(&[1, 70]).first_outside(&set(&[1]), &set(&[70])), None);
+        assert_eq!(set(&[70, 200]).first_outside(&set(&[70, 1000]), &set(&[5])), Some(ThreadId(200)));
+    }
+
+    /// Against the standard library's set, on a fixed pseudo-random sequence of operations.
+    #[test]
+    fn behaves_like_an_ordered_set() {
+        let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            x
+        };
+        let mut sets = [(ThreadSet::new(), BTreeSet::new()), (ThreadSet::new(), BTreeSet::new())];
+        for _ in 0..20_000 {
+            let thread = (next() % if next() % 2 == 0 { 70 } else { 1024 }) as u16;
+            let (set, model) = &mut sets[(next() % 2) as usize];
+            match next() % 3 {
+                0 => assert_eq!(set.insert(ThreadId(thread)), model.insert(thread)),
+                _ => assert_eq!(set.remove(ThreadId(thread)), model.remove(&thread)),
+            }
+            assert_eq!(members(set), model.iter().copied().collect::<Vec<_>>());
+            assert_eq!((set.contains(ThreadId(thread)), set.len()), (model.contains(&thread), model.len()));
+            let [(a, ma), (b, mb)] = &sets;
+            assert_eq!(a.intersects(b), !ma.is_disjoint(mb));
+            assert_eq!(a.first_outside(b, &ThreadSet::new()), ma.difference(mb).next().map(|&t| ThreadId(t)));
+        }
     }
 }
