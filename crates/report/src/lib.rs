@@ -1,1 +1,17 @@
-//! Placeholder.
+//! Reports: sinks for the same data, plain functions from records to text.
+//!
+//! [`text`] is what people read on a terminal, [`json`] what scripts read. Neither sees a worker or a file: a failure is
+//! shown from a [`symdpor_trace::TraceFile`], whether it was just made or read back.
+#![forbid(unsafe_code)]
+
+mod interleaving;
+pub mod json;
+pub mod paint;
+mod place;
+pub mod summary;
+pub mod text;
+mod words;
+
+pub use paint::Paint;
+pub use summary::{Counts, ErrorEntry, Summary, Verdict};
+pub use text::TextOptions;

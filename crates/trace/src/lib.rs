@@ -14,5 +14,5 @@ pub use failure::{Failure, FailureKind, Location};
 pub use file::TraceFile;
 pub use plan::{Choice, Plan};
 pub use symdpor_abi::object::ObjectId;
-pub use symdpor_abi::op::{Op, OpKind};
+pub use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};
 pub use thread::{ThreadId, ThreadSet};

@@ -1,0 +1,60 @@
+//! What a run found, in numbers.
+
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+use symdpor_trace::{FailureKind, Location};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Every behaviour was explored, and none is an error.
+    Ok,
+    Error,
+    /// A limit was reached.
+    Incomplete,
+    /// The program does something that cannot be controlled.
+    Unsupported,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Run to an end.
+    pub executions: u64,
+    /// Cut off as redundant.
+    pub blocked: u64,
+    /// Steps of all of them.
+    pub transitions: u64,
+    /// The most threads that one execution had, main included.
+    pub threads: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ErrorEntry {
+    pub kind: FailureKind,
+    pub message: String,
+    pub location: Option<Location>,
+    /// None if it could not be written.
+    pub trace: Option<PathBuf>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Summary {
+    pub verdict: Verdict,
+    /// Whether every behaviour was explored.
+    pub complete: bool,
+    /// Which limit was reached, or what is not supported.
+    pub reason: Option<String>,
+    pub errors: Vec<ErrorEntry>,
+    pub counts: Counts,
+    pub time: Duration,
+    /// The options of the run, as they took effect.
+    pub options: serde_json::Value,
+}
+
+impl Summary {
+    pub fn executions_per_second(&self) -> f64 {
+        let seconds = self.time.as_secs_f64();
+        if seconds > 0.0 { (self.counts.executions + self.counts.blocked) as f64 / seconds } else { 0.0 }
+    }
+}

@@ -1,0 +1,230 @@
+//! Reports for people, at most 80 columns wide where the program's own names allow it.
+
+use crate::interleaving;
+use crate::paint::Paint;
+use crate::place;
+use crate::summary::{Summary, Verdict};
+use crate::words;
+use std::fmt::Write;
+use std::time::Duration;
+use symdpor_trace::failure::{Failure, OutputChunk, Race, RaceAccess, Stack, StackRole, Wait};
+use symdpor_trace::file::TraceFile;
+use symdpor_trace::{FailureKind, Location, ThreadId};
+
+/// Frames of one stack that are shown.
+const FRAMES: usize = 24;
+/// Bytes of the program's output that are shown: its end, where the error is.
+const OUTPUT: usize = 4096;
+
+#[derive(Clone, Debug, Default)]
+pub struct TextOptions {
+    pub paint: Paint,
+    /// Paths below it are shown relative to it.
+    pub directory: String,
+    /// Show every step.
+    pub all: bool,
+    /// Show what the program printed.
+    pub output: bool,
+}
+
+/// Everything there is to say about one failing execution.
+pub fn failure(file: &TraceFile, options: &TextOptions) -> String {
+    let failure = &file.failure;
+    let mut text = format!("{} {}\n", options.paint.error("error:"), headline(failure));
+    if let Some(location) = &failure.location {
+        let _ = writeln!(text, "  at {}", at(location, options));
+    }
+    waits(&mut text, failure, options);
+    stacks(&mut text, failure, options);
+    threads(&mut text, file, options);
+    text.push('\n');
+    text.push_str(&interleaving::table(file, &options.directory, options.all, options.paint));
+    if options.output {
+        text.push_str(&output(&file.output, file.output_cut, options.paint));
+    }
+    text
+}
+
+/// What happened, in one sentence.
+pub fn headline(failure: &Failure) -> String {
+    match (&failure.race, failure.kind) {
+        (Some(race), _) => race_headline(race),
+        (None, FailureKind::Deadlock) if failure.message.is_empty() => deadlock_headline(failure),
+        (None, kind) if failure.message.is_empty() => kind.name().to_owned(),
+        (None, kind) => format!("{}: {}", kind.name(), failure.message),
+    }
+}
+
+fn race_headline(race: &Race) -> String {
+    let object = if race.object.is_empty() { "the same memory".to_owned() } else { place::demangled(&race.object) };
+    let (this, earlier) = (verb(&race.this), past_verb(&race.earlier));
+    let (thread, other) = (place::thread(race.this.thread), place::thread(race.earlier.thread));
+    format!("data-race: {thread} {this} {object}, which {other} {earlier}; nothing orders the two")
+}
+
+fn deadlock_headline(failure: &Failure) -> String {
+    let count = failure.waits.iter().filter(|w| !w.enabled).count();
+    match count {
+        1 => "deadlock: one thread waits for ever".to_owned(),
+        n => format!("deadlock: {n} threads wait for ever"),
+    }
+}
+
+fn verb(access: &RaceAccess) -> &'static str {
+    match (access.write, access.atomic) {
+        (true, false) => "writes",
+        (false, false) => "reads",
+        (true, true) => "atomically writes",
+        (false, true) => "atomically reads",
+    }
+}
+
+fn past_verb(access: &RaceAccess) -> &'static str {
+    match (access.write, access.atomic) {
+        (true, false) => "wrote",
+        (false, false) => "read",
+        (true, true) => "atomically wrote",
+        (false, true) => "atomically read",
+    }
+}
+
+fn at(location: &Location, options: &TextOptions) -> String {
+    let place = place::file_line(location, &options.directory);
+    match place::function(location) {
+        name if name.is_empty() => place,
+        name => format!("{place} in {name}"),
+    }
+}
+
+fn waits(text: &mut String, failure: &Failure, options: &TextOptions) {
+    let stuck = matches!(failure.kind, FailureKind::Deadlock | FailureKind::Livelock);
+    for wait in failure.waits.iter().filter(|_| stuck) {
+        let _ = writeln!(text, "  {}", waiting(wait, options));
+        if let Some(holder) = wait.holder {
+            let since = wait.held_since.as_ref().map(|l| format!(" since {}", at(l, options))).unwrap_or_default();
+            let _ = writeln!(text, "      held by {}{since}", holder_name(holder, wait.thread));
+        }
+    }
+}
+
+fn waiting(wait: &Wait, options: &TextOptions) -> String {
+    let what = words::waiting(wait.op, &wait.object, wait.joined);
+    let place = wait.location.as_ref().map(|l| format!(" at {}", at(l, options))).unwrap_or_default();
+    format!("{} {what}{place}", place::thread(wait.thread))
+}
+
+fn holder_name(holder: ThreadId, waiter: ThreadId) -> String {
+    if holder == waiter { "the same thread".to_owned() } else { place::thread(holder) }
+}
+
+fn stacks(text: &mut String, failure: &Failure, options: &TextOptions) {
+    for stack in failure.stacks.iter().filter(|s| !s.frames.is_empty()) {
+        let title = stack_title(stack, failure);
+        let _ = writeln!(text, "\n{}", options.paint.heading(&format!("{title}:")));
+        for frame in stack.frames.iter().take(FRAMES) {
+            let _ = writeln!(text, "    {}", at(frame, options));
+        }
+        if stack.frames.len() > FRAMES {
+            let _ = writeln!(text, "    ... {} more", stack.frames.len() - FRAMES);
+        }
+    }
+}
+
+fn stack_title(stack: &Stack, failure: &Failure) -> String {
+    let thread = place::thread(stack.thread);
+    match (stack.role, &failure.race) {
+        (StackRole::Error, Some(race)) => format!("{thread} {} here", verb(&race.this)),
+        (StackRole::Earlier, Some(race)) => format!("{thread} {} here", past_verb(&race.earlier)),
+        (StackRole::Error, None) => format!("{thread} was here"),
+        (StackRole::Earlier, None) => format!("{thread} was here before"),
+        (StackRole::Other, _) => format!("{thread} is here"),
+        (StackRole::Allocated, _) => format!("allocated by {thread}"),
+        (StackRole::Freed, _) => format!("freed by {thread}"),
+    }
+}
+
+fn threads(text: &mut String, file: &TraceFile, options: &TextOptions) {
+    let created = file.threads.iter().filter(|t| t.created_by.is_some());
+    for (i, info) in created.enumerate() {
+        if i == 0 {
+            let _ = writeln!(text, "\n{}", options.paint.heading("Threads:"));
+        }
+        let by = info.created_by.map(place::thread).unwrap_or_default();
+        let place = info.created_at.as_ref().map(|l| format!(" at {}", at(l, options))).unwrap_or_default();
+        let _ = writeln!(text, "    {} was created by {by}{place}", place::thread(info.thread));
+    }
+}
+
+/// What the program printed in this execution.
+fn output(chunks: &[OutputChunk], cut: bool, paint: Paint) -> String {
+    let bytes: Vec<u8> = chunks.iter().flat_map(|c| c.bytes.iter().copied()).collect();
+    if bytes.is_empty() {
+        return String::new();
+    }
+    let shown = &bytes[bytes.len().saturating_sub(OUTPUT)..];
+    let mut text = format!("\n{}\n", paint.heading("The program printed:"));
+    if shown.len() < bytes.len() {
+        let _ = writeln!(text, "    ... {} bytes left out ...", bytes.len() - shown.len());
+    }
+    for line in String::from_utf8_lossy(shown).lines() {
+        let _ = writeln!(text, "    {}", printable(line));
+    }
+    if cut {
+        text.push_str("    ... and more that was not kept\n");
+    }
+    text
+}
+
+/// Control characters would change the terminal.
+fn printable(line: &str) -> String {
+    line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+/// The last line: the verdict with the numbers behind it.
+pub fn verdict(summary: &Summary, paint: Paint) -> String {
+    let ran = ran(summary);
+    match summary.verdict {
+        Verdict::Ok => format!("{} no errors in {ran}\n", paint.good("ok:")),
+        Verdict::Error => {
+            let more = summary.reason.as_ref().map(|r| format!("; stopped: {r}")).unwrap_or_default();
+            format!("{} {} in {ran}{more}\n", paint.error("error:"), found(summary))
+        }
+        Verdict::Incomplete => {
+            let reason = summary.reason.as_deref().unwrap_or("stopped");
+            format!("{} {reason}; no errors so far, in {ran}\n", paint.warning("incomplete:"))
+        }
+        Verdict::Unsupported => {
+            let reason = summary.reason.as_deref().unwrap_or("the program cannot be controlled");
+            format!("{} {reason}\n", paint.warning("unsupported:"))
+        }
+    }
+}
+
+fn found(summary: &Summary) -> String {
+    let mut kinds: Vec<&str> = summary.errors.iter().map(|e| e.kind.name()).collect();
+    kinds.dedup();
+    match summary.errors.len() {
+        1 => format!("found one ({})", kinds.join(", ")),
+        n => format!("found {n} ({})", kinds.join(", ")),
+    }
+}
+
+fn ran(summary: &Summary) -> String {
+    let counts = &summary.counts;
+    let plural = if counts.executions == 1 { "" } else { "s" };
+    let redundant = if counts.blocked == 0 { String::new() } else { format!(", {} more cut off", counts.blocked) };
+    let rate = summary.executions_per_second();
+    let rate = if summary.time < Duration::from_millis(10) { String::new() } else { format!(", {}/s", short(rate)) };
+    format!("{} execution{plural}{redundant} ({:.1} s{rate})", counts.executions, summary.time.as_secs_f64())
+}
+
+/// `950`, `113k`, `2.1M`.
+pub fn short(number: f64) -> String {
+    match number {
+        n if n >= 9.95e6 => format!("{:.0}M", n / 1e6),
+        n if n >= 999_500.0 => format!("{:.1}M", n / 1e6),
+        n if n >= 9_950.0 => format!("{:.0}k", n / 1e3),
+        n if n >= 1_000.0 => format!("{:.1}k", n / 1e3),
+        n => format!("{n:.0}"),
+    }
+}

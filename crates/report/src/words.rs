@@ -1,0 +1,161 @@
+//! Operations in words.
+
+use crate::place;
+use symdpor_trace::failure::Event;
+use symdpor_trace::{NO_THREAD, OpKind, TRIED, ThreadId};
+
+/// One step: `lock m`, `load flag = 0`, `store x: 0 -> 1`, `signal cv, wakes thread 2`.
+pub fn event(event: &Event) -> String {
+    let mut text = plain(event);
+    if event.alternatives > 1 {
+        text.push_str(&format!(" (one of {})", event.alternatives));
+    }
+    text
+}
+
+fn plain(event: &Event) -> String {
+    let object = named(&event.object);
+    let other = || place::thread(ThreadId(event.arg as u16));
+    match event.op {
+        OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::AtomicStore | OpKind::PlainStore | OpKind::AtomicRmw => {
+            access(event)
+        }
+        OpKind::AtomicCas => format!("compare and exchange{object}"),
+        OpKind::MutexLock if event.arg == TRIED => format!("trylock{object}, taken"),
+        OpKind::MutexLock => format!("lock{object}"),
+        OpKind::TryLock => format!("trylock{object}"),
+        OpKind::TryLockFailed => format!("trylock{object}, fails"),
+        OpKind::MutexUnlock => format!("unlock{object}"),
+        OpKind::CondWait => format!("wait{object}{}", released(&event.object2)),
+        OpKind::CondSignal if event.arg == NO_THREAD => format!("signal{object}, nobody waits"),
+        OpKind::CondSignal => format!("signal{object}, wakes {}", other()),
+        OpKind::CondBroadcast => format!("broadcast{object}"),
+        OpKind::Once => format!("once{object}"),
+        OpKind::OnceBegin => format!("once{object}: begins"),
+        OpKind::OnceEnd => format!("once{object}: ends"),
+        OpKind::OnceDone => format!("once{object}: already done"),
+        OpKind::ThreadCreate => format!("create {}", other()),
+        OpKind::ThreadJoin => format!("join {}", other()),
+        OpKind::ProcessExit => format!("exit with status {}", event.arg),
+        OpKind::KeyTable => "create or delete a key".to_owned(),
+        OpKind::Yield => "yield".to_owned(),
+        OpKind::Waiting => format!("wait{object}"),
+    }
+}
+
+fn access(event: &Event) -> String {
+    let object = named(&event.object);
+    let verb = match event.op {
+        OpKind::AtomicLoad => "load",
+        OpKind::PlainLoad => "read",
+        OpKind::AtomicStore => "store",
+        OpKind::PlainStore => "write",
+        _ => "update",
+    };
+    let change = match (event.values, event.op) {
+        (None, _) => String::new(),
+        (Some((_, value)), OpKind::AtomicLoad | OpKind::PlainLoad) => format!(" = {}", number(value, event.size)),
+        (Some((old, new)), _) => format!(": {} -> {}", number(old, event.size), number(new, event.size)),
+    };
+    let plain = matches!(event.op, OpKind::PlainLoad | OpKind::PlainStore);
+    let order = if plain { "" } else { order_words(event.order) };
+    format!("{verb}{object}{change}{order}")
+}
+
+fn named(object: &str) -> String {
+    if object.is_empty() { String::new() } else { format!(" {}", place::demangled(object)) }
+}
+
+fn released(mutex: &str) -> String {
+    if mutex.is_empty() { String::new() } else { format!(", releases {}", place::demangled(mutex)) }
+}
+
+/// Sequential consistency is what people expect, so only weaker orders are mentioned.
+fn order_words(order: u8) -> &'static str {
+    match order {
+        0 => " (relaxed)",
+        1 => " (consume)",
+        2 => " (acquire)",
+        3 => " (release)",
+        4 => " (acq_rel)",
+        _ => "",
+    }
+}
+
+/// Small negative numbers are shown as such, large ones in hexadecimal: they are addresses or bit patterns.
+pub fn number(value: u64, size: u8) -> String {
+    let bits = 8 * u32::from(size.clamp(1, 8));
+    let signed = ((value << (64 - bits)) as i64) >> (64 - bits);
+    let unsigned = value << (64 - bits) >> (64 - bits);
+    match signed {
+        -99_999..0 => signed.to_string(),
+        _ if unsigned < 100_000_000 => unsigned.to_string(),
+        _ => format!("{unsigned:#x}"),
+    }
+}
+
+/// What a thread that cannot go on waits for.
+pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>) -> String {
+    let object = named(object);
+    match (op, joined) {
+        (OpKind::ThreadJoin, Some(thread)) => format!("waits for {} to end", place::thread(thread)),
+        (OpKind::ThreadJoin, None) => "waits for a thread to end".to_owned(),
+        (OpKind::MutexLock, _) => format!("waits for mutex{object}"),
+        (OpKind::Waiting, _) => {
+            format!("waits for a signal{}", if object.is_empty() { object } else { format!(" on{object}") })
+        }
+        (OpKind::Once | OpKind::OnceBegin, _) => format!("waits for another thread's once{object}"),
+        (OpKind::Yield, _) => "spins".to_owned(),
+        (OpKind::AtomicLoad | OpKind::PlainLoad, _) => format!("reads{object} again and again"),
+        _ => format!("is about to act on{object}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(op: OpKind) -> Event {
+        Event {
+            thread: ThreadId(1),
+            op,
+            order: 5,
+            arg: 2,
+            size: 4,
+            object: "x".into(),
+            object2: String::new(),
+            values: None,
+            alternatives: 1,
+            location: 0,
+        }
+    }
+
+    #[test]
+    fn accesses_show_their_values() {
+        let load = Event { values: Some((0, 7)), ..sample(OpKind::AtomicLoad) };
+        assert_eq!(event(&load), "load x = 7");
+        let store = Event { values: Some((0, 0xffff_ffff)), order: 3, ..sample(OpKind::AtomicStore) };
+        assert_eq!(event(&store), "store x: 0 -> -1 (release)");
+        assert_eq!(event(&sample(OpKind::PlainStore)), "write x");
+    }
+
+    #[test]
+    fn synchronisation_names_its_objects() {
+        assert_eq!(event(&sample(OpKind::MutexLock)), "lock x");
+        let wait = Event { object2: "m".into(), ..sample(OpKind::CondWait) };
+        assert_eq!(event(&wait), "wait x, releases m");
+        let signal = Event { alternatives: 2, ..sample(OpKind::CondSignal) };
+        assert_eq!(event(&signal), "signal x, wakes thread 2 (one of 2)");
+        let nobody = Event { arg: u32::MAX, ..sample(OpKind::CondSignal) };
+        assert_eq!(event(&nobody), "signal x, nobody waits");
+        assert_eq!(event(&sample(OpKind::ThreadCreate)), "create thread 2");
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(number(5, 8), "5");
+        assert_eq!(number(0xff, 1), "-1");
+        assert_eq!(number(u64::MAX, 8), "-1");
+        assert_eq!(number(0x7fff_ffff_0000, 8), "0x7fffffff0000");
+    }
+}
