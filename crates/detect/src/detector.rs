@@ -1,0 +1,407 @@
+//! Data races: two conflicting accesses, at least one of them plain, that happens-before does not order.
+//!
+//! After FastTrack (Flanagan and Freund, PLDI 2009) and ThreadSanitizer, but exact: each byte has its own history,
+//! nothing is ever evicted, and every kind of access (plain or atomic, read or write) is kept as long as it could still
+//! race. Up to the first race of an execution the verdict equals that of a check of all pairs of accesses. A racing
+//! access is reported and not recorded, so later verdicts are exact too, as if it had not been made.
+//!
+//! Not covered: accesses the runtime does not tell of; more than 2^24 chain nodes in one execution or no more
+//! memory, after which [`Detector::exhausted`] says that races may be missed.
+
+use crate::MapPages;
+use crate::chain::Chains;
+use crate::clock::Threads;
+use crate::objects::Space;
+use crate::pages::Pages;
+use crate::record::{Kind, Record};
+use crate::shadow::{Cell, Shadow};
+use crate::sync::Sync;
+
+/// A data race between the access just made and an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Race {
+    /// The first byte that both accesses touch.
+    pub address: usize,
+    /// The granule it is in: eight aligned bytes.
+    pub granule: usize,
+    /// The bytes of the granule that both touch.
+    pub mask: u8,
+    pub other_thread: u16,
+    pub this_writes: bool,
+    pub other_writes: bool,
+    pub this_atomic: bool,
+    pub other_atomic: bool,
+}
+
+impl Race {
+    fn new(granule: usize, access: Record, other: Record) -> Race {
+        let mask = access.bytes() & other.bytes();
+        Race {
+            address: granule + mask.trailing_zeros() as usize,
+            granule,
+            mask,
+            other_thread: other.thread(),
+            this_writes: access.kind().writes(),
+            other_writes: other.kind().writes(),
+            this_atomic: access.kind().is_atomic(),
+            other_atomic: other.kind().is_atomic(),
+        }
+    }
+}
+
+/// The happens-before relation and the access history of the running execution. Thread numbers are below
+/// [`crate::MAX_THREADS`] (taken modulo it); addresses outside the user address space are ignored.
+pub struct Detector {
+    shadow: Shadow,
+    threads: Threads,
+    chains: Chains,
+    sync: Sync,
+    pages: Pages,
+}
+
+impl Default for Detector {
+    fn default() -> Detector {
+        Detector::new()
+    }
+}
+
+impl Detector {
+    pub const fn new() -> Detector {
+        Detector {
+            shadow: Shadow::new(),
+            threads: Threads::new(),
+            chains: Chains::new(),
+            sync: Sync::new(),
+            pages: Pages::new(),
+        }
+    }
+
+    /// To be called once, before anything else: until then (and if memory is out already) nothing is checked.
+    pub fn init(&mut self, map: MapPages) {
+        self.pages.init(map);
+        let ready = self.shadow.init(&mut self.pages)
+            && self.chains.init(&mut self.pages)
+            && self.sync.init(&mut self.pages)
+            && self.threads.init(&mut self.pages);
+        if ready {
+            self.begin_execution();
+        }
+    }
+
+    /// Everything so far happened before everything to come, and only main runs.
+    pub fn begin_execution(&mut self) {
+        if !self.threads.is_ready() {
+            return;
+        }
+        if self.threads.must_wrap() {
+            self.clear();
+        }
+        self.threads.begin_execution();
+        self.chains.begin_execution();
+        self.sync.begin_execution();
+    }
+
+    #[cold]
+    fn clear(&mut self) {
+        self.shadow.clear();
+        self.threads.clear();
+        self.sync.clear();
+    }
+
+    /// Whether something ran out, so that races may have been missed.
+    pub fn exhausted(&self) -> bool {
+        self.pages.exhausted()
+    }
+
+    /// The thread's own clock: it changes whenever the thread releases something.
+    pub fn epoch(&self, t: u16) -> u32 {
+        if self.threads.is_ready() { self.threads.epoch(t as usize) } else { 0 }
+    }
+
+    /// A plain read.
+    #[inline]
+    pub fn read(&mut self, t: u16, address: usize, len: usize) -> Option<Race> {
+        self.access(t, address, len, Kind::READ)
+    }
+
+    /// A plain write.
+    #[inline]
+    pub fn write(&mut self, t: u16, address: usize, len: usize) -> Option<Race> {
+        self.access(t, address, len, Kind::WRITE)
+    }
+
+    /// The read of an atomic load; what it synchronises with is [`Detector::atomic_load`]'s.
+    #[inline]
+    pub fn atomic_read(&mut self, t: u16, address: usize, len: usize) -> Option<Race> {
+        self.access(t, address, len, Kind::ATOMIC_READ)
+    }
+
+    /// The write of an atomic store or read-modify-write.
+    #[inline]
+    pub fn atomic_write(&mut self, t: u16, address: usize, len: usize) -> Option<Race> {
+        self.access(t, address, len, Kind::ATOMIC_WRITE)
+    }
+
+    #[inline]
+    fn access(&mut self, t: u16, address: usize, len: usize, kind: Kind) -> Option<Race> {
+        let offset = address % 8;
+        if len.wrapping_sub(1) >= 8 - offset {
+            return self.access_range(t, address, len, kind);
+        }
+        let bytes = (0xffu8 >> (8 - len)) << offset;
+        if let Some(cell) = self.shadow.cached(address) {
+            // A cached leaf means that `init` went well, so the rows are there.
+            let access = Record::new(self.threads.epoch(t as usize), t as usize, kind, bytes);
+            // SAFETY: the cache gives valid cells.
+            let Cell { first, second } = unsafe { *cell };
+            if first.absorbs(access) || second.absorbs(access) {
+                return None;
+            }
+        }
+        self.access_granule(t, address - offset, bytes, kind)
+    }
+
+    #[inline(never)]
+    fn access_range(&mut self, t: u16, address: usize, len: usize, kind: Kind) -> Option<Race> {
+        let end = address.saturating_add(len);
+        let mut granule = address & !7;
+        while granule < end {
+            let bytes = bytes_between(address.max(granule) - granule, (end - granule).min(8));
+            if let Some(race) = self.access_granule(t, granule, bytes, kind) {
+                return Some(race);
+            }
+            granule = granule.checked_add(8)?;
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn access_granule(&mut self, t: u16, granule: usize, bytes: u8, kind: Kind) -> Option<Race> {
+        if !self.threads.is_ready() {
+            return None;
+        }
+        let cell = self.shadow.find(granule, &mut self.pages)?;
+        // SAFETY: `find` gives valid cells; nobody else uses this one meanwhile.
+        let cell = unsafe { &mut *cell };
+        let access = Record::new(self.threads.epoch(t as usize), t as usize, kind, bytes);
+        if cell.first.absorbs(access) || cell.second.absorbs(access) {
+            return None;
+        }
+        let view = View { access, row: self.threads.row(t as usize), base: self.threads.base() };
+        match cell.second.chain_index(view.base) {
+            None => self.check_cell(cell, view, granule),
+            Some(chain) => self.check_chain(cell, chain, view, granule),
+        }
+    }
+
+    /// The usual case: at most two records.
+    fn check_cell(&mut self, cell: &mut Cell, view: View, granule: usize) -> Option<Race> {
+        let mut conflict = Conflict::default();
+        conflict.look(&view, cell.first);
+        conflict.look(&view, cell.second);
+        if let Some(other) = conflict.with {
+            return Some(Race::new(granule, view.access, other));
+        }
+        let mut stored = view.access;
+        let first = view.rest_of(cell.first, &mut stored);
+        let second = view.rest_of(cell.second, &mut stored);
+        *cell = self.place(stored, first, second, view.base);
+        None
+    }
+
+    /// Puts up to three records into a cell: the new write first, the new read second, if there is room.
+    fn place(&mut self, new: Record, first: Record, second: Record, base: u32) -> Cell {
+        if second.is_empty() {
+            return if new.kind().writes() { Cell { first: new, second: first } } else { Cell { first, second: new } };
+        }
+        if first.is_empty() {
+            return Cell { first: new, second };
+        }
+        match self.chains.start(&mut self.pages, first, second) {
+            Some(chain) => Cell { first: new, second: Record::chain(base, chain) },
+            None => Cell { first: new, second },
+        }
+    }
+
+    /// Any number of records: `first`, and a chain of others.
+    fn check_chain(&mut self, cell: &mut Cell, chain: u32, view: View, granule: usize) -> Option<Race> {
+        let mut conflict = Conflict::default();
+        conflict.look(&view, cell.first);
+        self.chains.update(chain, |record| {
+            conflict.look(&view, record);
+            record
+        });
+        if let Some(other) = conflict.with {
+            return Some(Race::new(granule, view.access, other));
+        }
+        let mut stored = view.access;
+        let first = view.rest_of(cell.first, &mut stored);
+        if self.chains.update(chain, |record| view.rest_of(record, &mut stored)) {
+            self.extend(cell, chain, first, stored, view.base);
+        } else {
+            self.chains.release(chain);
+            *cell = self.place(stored, first, Record::EMPTY, view.base);
+        }
+        None
+    }
+
+    /// The newest record stays in the cell, where the fast path finds it; the one it replaces goes to the chain.
+    fn extend(&mut self, cell: &mut Cell, chain: u32, first: Record, new: Record, base: u32) {
+        cell.first = new;
+        if !first.is_empty()
+            && let Some(head) = self.chains.push(&mut self.pages, chain, first)
+        {
+            cell.second = Record::chain(base, head);
+        }
+    }
+
+    /// Forgets all accesses to a range: it is other memory now (a mapping that is gone, a block given out anew).
+    pub fn forget(&mut self, address: usize, len: usize) {
+        let end = address.saturating_add(len);
+        let mut granule = address & !7;
+        while granule < end {
+            let Some(cell) = self.shadow.existing(granule) else {
+                granule = Shadow::next_leaf(granule);
+                continue;
+            };
+            let bytes = bytes_between(address.max(granule) - granule, (end - granule).min(8));
+            // SAFETY: `existing` gives valid cells; nobody else uses this one meanwhile.
+            self.forget_bytes(unsafe { &mut *cell }, bytes);
+            granule = granule.saturating_add(8);
+        }
+    }
+
+    fn forget_bytes(&mut self, cell: &mut Cell, bytes: u8) {
+        cell.first = cell.first.without_bytes(bytes);
+        match cell.second.chain_index(self.threads.base()) {
+            None => cell.second = cell.second.without_bytes(bytes),
+            Some(chain) => {
+                if !self.chains.update(chain, |record| record.without_bytes(bytes)) {
+                    self.chains.release(chain);
+                    cell.second = Record::EMPTY;
+                }
+            }
+        }
+    }
+}
+
+/// The edges of happens-before.
+impl Detector {
+    pub fn thread_created(&mut self, parent: u16, child: u16) {
+        if self.threads.is_ready() {
+            self.threads.created(parent as usize, child as usize);
+        }
+    }
+
+    pub fn thread_joined(&mut self, joiner: u16, ended: u16) {
+        if self.threads.is_ready() {
+            self.threads.joined(joiner as usize, ended as usize);
+        }
+    }
+
+    /// `t` now knows what was released to the object.
+    pub fn acquire(&mut self, t: u16, object: usize) {
+        if self.threads.is_ready() {
+            self.sync.acquire(&self.threads, t as usize, Space::Object, object);
+        }
+    }
+
+    /// The object now knows what `t` knows, and nothing else.
+    pub fn release(&mut self, t: u16, object: usize) {
+        self.release_to(t, object, false);
+    }
+
+    /// The object now knows what `t` knows, besides what it knew.
+    pub fn release_merge(&mut self, t: u16, object: usize) {
+        self.release_to(t, object, true);
+    }
+
+    fn release_to(&mut self, t: u16, object: usize, merge: bool) {
+        if self.threads.is_ready() {
+            self.sync.release(&mut self.threads, t as usize, (Space::Object, object), merge, &mut self.pages);
+        }
+    }
+
+    /// What an atomic load of memory order `order` synchronises with. A failed compare-exchange is one, too.
+    pub fn atomic_load(&mut self, t: u16, address: usize, order: u8) {
+        if self.threads.is_ready() {
+            self.sync.load(&self.threads, t as usize, address, order, &mut self.pages);
+        }
+    }
+
+    pub fn atomic_store(&mut self, t: u16, address: usize, order: u8) {
+        if self.threads.is_ready() {
+            self.sync.store(&mut self.threads, t as usize, address, order, &mut self.pages);
+        }
+    }
+
+    pub fn atomic_rmw(&mut self, t: u16, address: usize, order: u8) {
+        if self.threads.is_ready() {
+            self.sync.rmw(&mut self.threads, t as usize, address, order, &mut self.pages);
+        }
+    }
+
+    pub fn fence(&mut self, t: u16, order: u8) {
+        if self.threads.is_ready() {
+            self.sync.fence(&mut self.threads, t as usize, order, &mut self.pages);
+        }
+    }
+}
+
+/// The access being checked, and what its thread knows.
+#[derive(Clone, Copy)]
+struct View {
+    access: Record,
+    row: *const u32,
+    base: u32,
+}
+
+impl View {
+    /// Whether the record (or the name of a chain) is left over from an earlier execution.
+    fn is_stale(&self, record: Record) -> bool {
+        record.clock() <= self.base
+    }
+
+    fn happened_before(&self, record: Record) -> bool {
+        Threads::happened_before(self.row, record.thread(), record.clock())
+    }
+
+    /// What must still be kept of an older record that does not race with the access. A record that is the same but for
+    /// its bytes is taken into `stored` instead.
+    fn rest_of(&self, record: Record, stored: &mut Record) -> Record {
+        if self.is_stale(record) {
+            return Record::EMPTY;
+        }
+        if record.is_twin(self.access) {
+            *stored = stored.with_bytes_of(record);
+            return Record::EMPTY;
+        }
+        if self.happened_before(record) { record.covered_by(self.access) } else { record }
+    }
+}
+
+/// The record with the lowest byte that races with the access.
+#[derive(Default)]
+struct Conflict {
+    with: Option<Record>,
+    lowest: u32,
+}
+
+impl Conflict {
+    fn look(&mut self, view: &View, record: Record) {
+        let shared = record.bytes() & view.access.bytes();
+        if shared == 0 || view.is_stale(record) || !record.kind().conflicts(view.access.kind()) {
+            return;
+        }
+        let lowest = shared.trailing_zeros();
+        if !view.happened_before(record) && (self.with.is_none() || lowest < self.lowest) {
+            *self = Conflict { with: Some(record), lowest };
+        }
+    }
+}
+
+/// The bytes of a granule from `from` up to `to`, at most 8.
+fn bytes_between(from: usize, to: usize) -> u8 {
+    let up_to = |n: usize| ((1u32 << (n & 15)) - 1) as u8;
+    up_to(to) & !up_to(from)
+}
