@@ -1,1 +1,89 @@
-//! Placeholder.
+//! The compiler pass: instruments a program so that its threads can be run in any order.
+//!
+//!     clang -fpass-plugin=libsymdpor.so -g prog.c -o prog
+//!
+//! It comes twice. At the start of Clang's pipeline it keeps the optimiser from hiding accesses and from inventing
+//! some ([`stage_start`]); at the end it puts a hook before each access to memory that threads can share, keeps shadow
+//! frames of the functions under way, and adds tables that say where in the source each hook is ([`stage_end`]). Both
+//! stages run at -O0 too.
+//!
+//! The layout of what it emits is `symdpor_abi::module`. Without the runtime the hooks are no-ops of the module's own,
+//! and the program behaves as if the pass had not been there.
+//!
+//! Environment: `SYMDPOR_VERIFY=1` checks each module with LLVM's verifier after the second stage.
+
+mod access;
+mod assembly;
+mod atomics;
+mod attributes;
+mod emit;
+mod escape;
+mod frames;
+mod hooks;
+mod ir;
+mod loops;
+mod names;
+mod shims;
+mod sites;
+mod stage_end;
+mod stage_start;
+mod strings;
+mod tables;
+
+use std::ffi::{c_char, c_void};
+
+use inkwell::llvm_sys::analysis::{LLVMVerifierFailureAction, LLVMVerifyModule};
+use inkwell::llvm_sys::prelude::LLVMModuleRef;
+
+use crate::ir::{Module, llvm};
+
+/// Marks of our own on functions: seen by the first stage, by the second.
+const PREPARED: &str = "symdpor-prepared";
+const INSTRUMENTED: &str = "symdpor-instrumented";
+/// The function was to be checked by ThreadSanitizer before we came.
+const SANITIZED_BY_USER: &str = "symdpor-keep-sanitize-thread";
+/// A coroutine, or what is left of one after splitting.
+const COROUTINE: &str = "symdpor-coroutine";
+
+/// `llvm::PassPluginLibraryInfo`.
+#[repr(C)]
+pub struct PluginInfo {
+    api_version: u32,
+    name: *const c_char,
+    version: *const c_char,
+    register: unsafe extern "C" fn(*mut c_void),
+    before_code_generation: *const c_void,
+}
+
+/// `LLVM_PLUGIN_API_VERSION` of LLVM 22.
+const API_VERSION: u32 = 2;
+
+unsafe extern "C" {
+    fn symdpor_register_stages(builder: *mut c_void);
+}
+
+/// What Clang looks for in a plugin.
+#[unsafe(no_mangle)]
+pub extern "C" fn llvmGetPassPluginInfo() -> PluginInfo {
+    PluginInfo {
+        api_version: API_VERSION,
+        name: c"symdpor".as_ptr(),
+        version: c"0.1".as_ptr(),
+        register: symdpor_register_stages,
+        before_code_generation: std::ptr::null(),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn symdpor_stage_start(module: LLVMModuleRef, optimised: bool) {
+    stage_start::run(Module(module), optimised);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn symdpor_stage_end(module: LLVMModuleRef) {
+    stage_end::run(Module(module));
+    if cfg!(debug_assertions) || std::env::var_os("SYMDPOR_VERIFY").is_some() {
+        let action = LLVMVerifierFailureAction::LLVMAbortProcessAction;
+        llvm!(LLVMVerifyModule(module, action, std::ptr::null_mut()));
+    }
+}

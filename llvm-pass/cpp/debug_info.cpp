@@ -1,0 +1,146 @@
+// Questions to debug info that LLVM's C interface cannot ask.
+
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DebugProgramInstruction.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm-c/Core.h"
+
+using namespace llvm;
+
+namespace {
+
+// Typedefs and qualifiers say nothing about layout.
+DIType *strip(DIType *T) {
+  while (auto *D = dyn_cast_or_null<DIDerivedType>(T)) {
+    switch (D->getTag()) {
+    case dwarf::DW_TAG_typedef:
+    case dwarf::DW_TAG_const_type:
+    case dwarf::DW_TAG_volatile_type:
+    case dwarf::DW_TAG_restrict_type:
+    case dwarf::DW_TAG_atomic_type:
+      T = D->getBaseType();
+      continue;
+    default:
+      return T;
+    }
+  }
+  return T;
+}
+
+DIType *type(LLVMMetadataRef M) { return strip(dyn_cast_or_null<DIType>(unwrap(M))); }
+
+DILocalVariable *variable(ArrayRef<DbgVariableRecord *> Records) {
+  // An expression means that the value is not the variable itself.
+  for (DbgVariableRecord *R : Records)
+    if (R->getExpression()->getNumElements() == 0 && R->getNumVariableLocationOps() == 1)
+      return R->getVariable();
+  return nullptr;
+}
+
+} // namespace
+
+extern "C" {
+
+struct SdString {
+  const char *Data;
+  size_t Length;
+};
+
+static SdString text(StringRef S) { return {S.data(), S.size()}; }
+
+LLVMMetadataRef sd_scope_subprogram(LLVMMetadataRef Scope) {
+  auto *Local = dyn_cast_or_null<DILocalScope>(unwrap(Scope));
+  return wrap(Local ? Local->getSubprogram() : nullptr);
+}
+
+// The scope around a subprogram, namespace or type.
+LLVMMetadataRef sd_scope_parent(LLVMMetadataRef Scope) {
+  auto *S = dyn_cast_or_null<DIScope>(unwrap(Scope));
+  return wrap(S ? S->getScope() : nullptr);
+}
+
+SdString sd_scope_name(LLVMMetadataRef Scope) {
+  auto *S = dyn_cast_or_null<DIScope>(unwrap(Scope));
+  return text(S && !isa<DIFile>(S) && !isa<DICompileUnit>(S) ? S->getName() : "");
+}
+
+SdString sd_linkage_name(LLVMMetadataRef Subprogram) {
+  auto *S = dyn_cast_or_null<DISubprogram>(unwrap(Subprogram));
+  return text(S ? S->getLinkageName() : "");
+}
+
+LLVMMetadataRef sd_global_variable(LLVMValueRef Global) {
+  SmallVector<DIGlobalVariableExpression *, 1> Found;
+  cast<GlobalVariable>(unwrap(Global))->getDebugInfo(Found);
+  return wrap(Found.empty() ? nullptr : Found.front()->getVariable());
+}
+
+// The local variable that lives at this address.
+LLVMMetadataRef sd_variable_at(LLVMValueRef Address) { return wrap(variable(findDVRDeclares(unwrap(Address)))); }
+
+// The local variable that has this value.
+LLVMMetadataRef sd_variable_of(LLVMValueRef Val) { return wrap(variable(findDVRValues(unwrap(Val)))); }
+
+SdString sd_variable_name(LLVMMetadataRef Variable) { return text(cast<DIVariable>(unwrap(Variable))->getName()); }
+
+LLVMMetadataRef sd_variable_type(LLVMMetadataRef Variable) {
+  return wrap(strip(cast<DIVariable>(unwrap(Variable))->getType()));
+}
+
+// What a pointer or reference points to, or null.
+LLVMMetadataRef sd_type_pointee(LLVMMetadataRef Type) {
+  auto *D = dyn_cast_or_null<DIDerivedType>(type(Type));
+  if (!D || (D->getTag() != dwarf::DW_TAG_pointer_type && D->getTag() != dwarf::DW_TAG_reference_type &&
+             D->getTag() != dwarf::DW_TAG_rvalue_reference_type))
+    return nullptr;
+  return wrap(strip(D->getBaseType()));
+}
+
+// What an array is made of, or null.
+LLVMMetadataRef sd_type_element(LLVMMetadataRef Type) {
+  auto *C = dyn_cast_or_null<DICompositeType>(type(Type));
+  return C && C->getTag() == dwarf::DW_TAG_array_type ? wrap(strip(C->getBaseType())) : nullptr;
+}
+
+uint64_t sd_type_bits(LLVMMetadataRef Type) {
+  auto *T = type(Type);
+  return T ? T->getSizeInBits() : 0;
+}
+
+// Dimensions of an array beyond the first: the number of elements in one row.
+uint64_t sd_array_row(LLVMMetadataRef Type) {
+  auto *C = dyn_cast_or_null<DICompositeType>(type(Type));
+  uint64_t Row = 1;
+  if (!C || C->getTag() != dwarf::DW_TAG_array_type || !C->getElements())
+    return 1;
+  for (unsigned I = 1; I < C->getElements().size(); ++I)
+    if (auto *Range = dyn_cast<DISubrange>(C->getElements()[I]))
+      if (auto *Count = dyn_cast_if_present<ConstantInt *>(Range->getCount()))
+        Row *= Count->getZExtValue();
+  return Row;
+}
+
+// The member or base class of a struct, class or union that contains this bit: its type, name (empty for a base
+// class) and where it begins; null if there is none.
+LLVMMetadataRef sd_type_member(LLVMMetadataRef Type, uint64_t Bit, SdString *Name, uint64_t *Begin) {
+  auto *C = dyn_cast_or_null<DICompositeType>(type(Type));
+  if (!C || C->getTag() == dwarf::DW_TAG_array_type)
+    return nullptr;
+  for (DINode *Node : C->getElements()) {
+    auto *Member = dyn_cast_or_null<DIDerivedType>(Node);
+    if (!Member || Member->isStaticMember() ||
+        (Member->getTag() != dwarf::DW_TAG_member && Member->getTag() != dwarf::DW_TAG_inheritance))
+      continue;
+    DIType *Inner = strip(Member->getBaseType());
+    uint64_t Size = Member->getSizeInBits() ? Member->getSizeInBits() : (Inner ? Inner->getSizeInBits() : 0);
+    if (Bit < Member->getOffsetInBits() || Bit >= Member->getOffsetInBits() + Size)
+      continue;
+    *Name = text(Member->getTag() == dwarf::DW_TAG_inheritance ? "" : Member->getName());
+    *Begin = Member->getOffsetInBits();
+    return wrap(Inner);
+  }
+  return nullptr;
+}
+}

@@ -1,0 +1,94 @@
+// What LLVM's C interface lacks. Each function is a question or a single edit; decisions are made in Rust.
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Metadata.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+#include "llvm-c/Core.h"
+
+using namespace llvm;
+
+extern "C" {
+
+// Whether a call leaves no copy of its argument's address behind.
+bool sd_does_not_capture(LLVMValueRef Call, unsigned Argument) {
+  return cast<CallBase>(unwrap(Call))->doesNotCapture(Argument);
+}
+
+// Takes "this loop ends" out of a terminator's loop metadata.
+void sd_drop_loop_mustprogress(LLVMValueRef Terminator) {
+  auto *I = cast<Instruction>(unwrap(Terminator));
+  MDNode *Loop = I->getMetadata(LLVMContext::MD_loop);
+  if (!Loop)
+    return;
+  SmallVector<Metadata *, 4> Kept{nullptr};
+  for (const MDOperand &Op : drop_begin(Loop->operands())) {
+    auto *Node = dyn_cast<MDNode>(Op.get());
+    auto *Name = Node && Node->getNumOperands() ? dyn_cast<MDString>(Node->getOperand(0)) : nullptr;
+    if (!Name || Name->getString() != "llvm.loop.mustprogress")
+      Kept.push_back(Op.get());
+  }
+  if (Kept.size() == Loop->getNumOperands())
+    return;
+  MDNode *Fresh = Kept.size() == 1 ? nullptr : MDNode::getDistinct(I->getContext(), Kept);
+  if (Fresh)
+    Fresh->replaceOperandWith(0, Fresh);
+  I->setMetadata(LLVMContext::MD_loop, Fresh);
+}
+
+// The first place in a block where code may go: behind phis and the landing pad.
+LLVMValueRef sd_first_insertion_point(LLVMBasicBlockRef Block) {
+  BasicBlock *BB = unwrap(Block);
+  auto It = BB->getFirstInsertionPt();
+  return It == BB->end() ? nullptr : wrap(&*It);
+}
+
+void sd_append_to_used(LLVMModuleRef M, LLVMValueRef Global) {
+  appendToUsed(*unwrap(M), {cast<GlobalValue>(unwrap(Global))});
+}
+
+void sd_append_to_constructors(LLVMModuleRef M, LLVMValueRef Function, int Priority) {
+  appendToGlobalCtors(*unwrap(M), cast<llvm::Function>(unwrap(Function)), Priority);
+}
+
+// The object an address is computed from, how far into it the address points, and whether an index that is not
+// constant took part.
+LLVMValueRef sd_pointer_base(LLVMModuleRef M, LLVMValueRef Pointer, int64_t *Offset, bool *Variable) {
+  const DataLayout &DL = unwrap(M)->getDataLayout();
+  Value *V = unwrap(Pointer);
+  *Offset = 0;
+  *Variable = false;
+  while (true) {
+    APInt Step(DL.getIndexTypeSizeInBits(V->getType()), 0);
+    V = V->stripAndAccumulateConstantOffsets(DL, Step, /*AllowNonInbounds=*/true);
+    *Offset += Step.getSExtValue();
+    auto *Gep = dyn_cast<GEPOperator>(V);
+    if (!Gep || !Gep->getPointerOperandType()->isPointerTy() || Gep->getType()->isVectorTy())
+      return wrap(V);
+    *Variable = true;
+    V = Gep->getPointerOperand();
+  }
+}
+
+// Whether the type has a size that is known when compiling.
+bool sd_has_fixed_size(LLVMModuleRef M, LLVMTypeRef Ty) {
+  Type *T = unwrap(Ty);
+  return T->isSized() && !unwrap(M)->getDataLayout().getTypeStoreSize(T).isScalable();
+}
+
+// The value of an integer constant of any width, 64 bits at a time.
+uint64_t sd_constant_word(LLVMValueRef Constant, unsigned Word) {
+  const APInt &Bits = cast<ConstantInt>(unwrap(Constant))->getValue();
+  return Word < Bits.getNumWords() ? Bits.getRawData()[Word] : 0;
+}
+
+// The same for floating point.
+uint64_t sd_float_word(LLVMValueRef Constant, unsigned Word) {
+  APInt Bits = cast<ConstantFP>(unwrap(Constant))->getValueAPF().bitcastToAPInt();
+  return Word < Bits.getNumWords() ? Bits.getRawData()[Word] : 0;
+}
+}

@@ -1,0 +1,165 @@
+//! The C++ side's questions and edits (`cpp/shims.cpp`, `cpp/debug_info.cpp`) as safe functions.
+
+use inkwell::llvm_sys::prelude::*;
+
+use crate::ir::{Block, Module, Type, Value, bytes_to_string, llvm};
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Text {
+    data: *const u8,
+    len: usize,
+}
+
+impl Text {
+    const EMPTY: Text = Text { data: std::ptr::null(), len: 0 };
+
+    fn owned(self) -> Option<String> {
+        Some(bytes_to_string(self.data, self.len)).filter(|s| !s.is_empty())
+    }
+}
+
+unsafe extern "C" {
+    fn sd_does_not_capture(call: LLVMValueRef, argument: u32) -> bool;
+    fn sd_drop_loop_mustprogress(terminator: LLVMValueRef);
+    fn sd_first_insertion_point(block: LLVMBasicBlockRef) -> LLVMValueRef;
+    fn sd_append_to_used(module: LLVMModuleRef, global: LLVMValueRef);
+    fn sd_append_to_constructors(module: LLVMModuleRef, function: LLVMValueRef, priority: i32);
+    fn sd_pointer_base(m: LLVMModuleRef, pointer: LLVMValueRef, offset: &mut i64, variable: &mut bool) -> LLVMValueRef;
+    fn sd_has_fixed_size(module: LLVMModuleRef, ty: LLVMTypeRef) -> bool;
+    fn sd_scope_subprogram(scope: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn sd_scope_parent(scope: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn sd_scope_name(scope: LLVMMetadataRef) -> Text;
+    fn sd_linkage_name(subprogram: LLVMMetadataRef) -> Text;
+    fn sd_global_variable(global: LLVMValueRef) -> LLVMMetadataRef;
+    fn sd_variable_at(address: LLVMValueRef) -> LLVMMetadataRef;
+    fn sd_variable_of(value: LLVMValueRef) -> LLVMMetadataRef;
+    fn sd_variable_name(variable: LLVMMetadataRef) -> Text;
+    fn sd_variable_type(variable: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn sd_type_pointee(ty: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn sd_type_element(ty: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn sd_type_bits(ty: LLVMMetadataRef) -> u64;
+    fn sd_array_row(ty: LLVMMetadataRef) -> u64;
+    fn sd_type_member(ty: LLVMMetadataRef, bit: u64, name: &mut Text, begin: &mut u64) -> LLVMMetadataRef;
+}
+
+/// A node of debug info.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Node(pub LLVMMetadataRef);
+
+pub fn node(raw: LLVMMetadataRef) -> Option<Node> {
+    (!raw.is_null()).then_some(Node(raw))
+}
+
+pub fn does_not_capture(call: Value, argument: u32) -> bool {
+    llvm!(sd_does_not_capture(call.0, argument))
+}
+
+pub fn drop_loop_mustprogress(terminator: Value) {
+    llvm!(sd_drop_loop_mustprogress(terminator.0));
+}
+
+/// None for a block that can only hold phis and an exception switch.
+pub fn first_insertion_point(block: Block) -> Option<Value> {
+    let raw = llvm!(sd_first_insertion_point(block.0));
+    (!raw.is_null()).then_some(Value(raw))
+}
+
+pub fn append_to_used(module: Module, global: Value) {
+    llvm!(sd_append_to_used(module.0, global.0));
+}
+
+pub fn append_to_constructors(module: Module, function: Value, priority: i32) {
+    llvm!(sd_append_to_constructors(module.0, function.0, priority));
+}
+
+/// An address taken apart.
+pub struct PointerBase {
+    pub base: Value,
+    /// Sum of the constant steps.
+    pub offset: i64,
+    /// Whether there were steps that are not constant.
+    pub variable: bool,
+}
+
+pub fn pointer_base(module: Module, pointer: Value) -> PointerBase {
+    let (mut offset, mut variable) = (0, false);
+    let base = Value(llvm!(sd_pointer_base(module.0, pointer.0, &mut offset, &mut variable)));
+    PointerBase { base, offset, variable }
+}
+
+pub fn has_fixed_size(module: Module, ty: Type) -> bool {
+    llvm!(sd_has_fixed_size(module.0, ty.0))
+}
+
+/// A member of a struct, class or union.
+pub struct Member {
+    pub ty: Node,
+    /// None for a base class or an anonymous member.
+    pub name: Option<String>,
+    pub first_bit: u64,
+}
+
+impl Node {
+    /// The subprogram around a local scope.
+    pub fn subprogram(self) -> Option<Node> {
+        node(llvm!(sd_scope_subprogram(self.0)))
+    }
+
+    pub fn parent_scope(self) -> Option<Node> {
+        node(llvm!(sd_scope_parent(self.0)))
+    }
+
+    pub fn scope_name(self) -> Option<String> {
+        llvm!(sd_scope_name(self.0)).owned()
+    }
+
+    pub fn linkage_name(self) -> Option<String> {
+        llvm!(sd_linkage_name(self.0)).owned()
+    }
+
+    pub fn of_global(global: Value) -> Option<Node> {
+        node(llvm!(sd_global_variable(global.0)))
+    }
+
+    /// The local variable that lives at an address.
+    pub fn variable_at(address: Value) -> Option<Node> {
+        node(llvm!(sd_variable_at(address.0)))
+    }
+
+    /// The local variable that has a value.
+    pub fn variable_of(value: Value) -> Option<Node> {
+        node(llvm!(sd_variable_of(value.0)))
+    }
+
+    pub fn variable_name(self) -> Option<String> {
+        llvm!(sd_variable_name(self.0)).owned()
+    }
+
+    pub fn variable_type(self) -> Option<Node> {
+        node(llvm!(sd_variable_type(self.0)))
+    }
+
+    pub fn pointee(self) -> Option<Node> {
+        node(llvm!(sd_type_pointee(self.0)))
+    }
+
+    pub fn element(self) -> Option<Node> {
+        node(llvm!(sd_type_element(self.0)))
+    }
+
+    pub fn bits(self) -> u64 {
+        llvm!(sd_type_bits(self.0))
+    }
+
+    /// Elements in one row of an array of several dimensions.
+    pub fn array_row(self) -> u64 {
+        llvm!(sd_array_row(self.0))
+    }
+
+    pub fn member(self, bit: u64) -> Option<Member> {
+        let (mut name, mut first_bit) = (Text::EMPTY, 0);
+        let ty = node(llvm!(sd_type_member(self.0, bit, &mut name, &mut first_bit)))?;
+        Some(Member { ty, name: name.owned(), first_bit })
+    }
+}
