@@ -1,0 +1,181 @@
+//! Plain accesses to memory: bounds and lifetime of heap blocks, data races, and, on request, transitions of their own.
+
+use crate::channel;
+use crate::end::{self, Details};
+use crate::exec;
+use crate::names;
+use crate::races;
+use crate::sched;
+use crate::snapshot;
+use crate::watch;
+use symdpor_abi::channel::{ErrorKind, options};
+use symdpor_abi::op::{Op, OpKind};
+use symdpor_detect::Race;
+use symdpor_detect::heap::{self, Block, HeapFault};
+
+/// A thread that calls so many hooks without a visible operation lets others run: it may wait for one of them in a loop
+/// over a plain variable.
+const QUIET_LIMIT: u32 = 1_000_000;
+
+#[inline(always)]
+pub fn plain(address: usize, len: usize, site: usize, writes: bool) {
+    tick(site);
+    if heap::contains(address) {
+        check_heap(address, len, site, writes);
+    }
+    if !snapshot::is_taken() {
+        return;
+    }
+    if channel::says(options::VISIBLE_ALL | options::WATCH) {
+        slow(address, len, site, writes);
+    }
+    if races::is_on() {
+        let me = exec::get().current;
+        let detector = races::detector();
+        let race = if writes { detector.write(me, address, len) } else { detector.read(me, address, len) };
+        if let Some(race) = race {
+            report_race(&race, site);
+        }
+    }
+}
+
+/// Reads made on the program's behalf by functions that are not instrumented.
+pub fn read(address: usize, len: usize) {
+    if len > 0 {
+        plain(address, len, 0, false);
+    }
+}
+
+/// The same for writes.
+pub fn write(address: usize, len: usize) {
+    if len > 0 {
+        plain(address, len, 0, true);
+    }
+}
+
+/// A synchronisation object is used: it must be alive, and not be written to as plain memory meanwhile.
+pub fn synchronisation_object(address: usize, len: usize) {
+    if heap::contains(address) {
+        check_heap(address, len, 0, false);
+    }
+    if snapshot::is_taken() && races::is_on() {
+        if watch::is_on() {
+            watch::note(address, len, false, 0);
+        }
+        let me = exec::get().current;
+        if let Some(race) = races::detector().atomic_read(me, address, len) {
+            report_race(&race, 0);
+        }
+    }
+}
+
+/// One more hook without a visible operation.
+#[inline(always)]
+pub fn tick(site: usize) {
+    let exec = exec::get();
+    exec.quiet_hooks += 1;
+    if exec.quiet_hooks > QUIET_LIMIT {
+        give_way(site);
+    }
+}
+
+#[cold]
+fn give_way(site: usize) {
+    exec::get().quiet_hooks = 0;
+    let beat = channel::header().heartbeat;
+    sched::yield_now(site);
+    // Giving way is no progress: the controller's watchdog shall see that nothing else happens.
+    if exec::get().thread_count == 1 || !snapshot::is_taken() {
+        channel::header().heartbeat = beat;
+    }
+}
+
+#[cold]
+fn slow(address: usize, len: usize, site: usize, writes: bool) {
+    if channel::says(options::VISIBLE_ALL) {
+        for_each_granule(address, len, |start, part| {
+            let kind = if writes { OpKind::PlainStore } else { OpKind::PlainLoad };
+            let mut op = Op::new(kind, names::object(start));
+            op.mask = names::mask(start, part);
+            sched::visible(op, 0, site);
+        });
+    }
+    if channel::says(options::WATCH) {
+        watch::note(address, len, writes, site);
+    }
+}
+
+fn for_each_granule(address: usize, len: usize, mut each: impl FnMut(usize, usize)) {
+    let mut start = address;
+    while start < address + len {
+        let part = (8 - (start & 7)).min(address + len - start);
+        each(start, part);
+        start += part;
+    }
+}
+
+#[inline(always)]
+pub fn check_heap(address: usize, len: usize, site: usize, writes: bool) {
+    if let Err(fault) = exec::get().heap.check(address, len) {
+        report_fault(fault, address, len, site, writes);
+    }
+}
+
+#[cold]
+fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, writes: bool) -> ! {
+    let what = if writes { "write" } else { "read" };
+    let mut details = Details::at(site);
+    details.address = address;
+    details.mask = names::mask(address, len);
+    match fault {
+        HeapFault::UseAfterFree(block) => {
+            block_details(&mut details, &block);
+            let offset = address.wrapping_sub(block.base);
+            let text = format_args!("{what} of {len} bytes at offset {offset} of a freed block of {} bytes", block.size);
+            end::error(ErrorKind::Memory, &details, text)
+        }
+        HeapFault::OutOfBounds(block, offset) => {
+            block_details(&mut details, &block);
+            let text = format_args!("{what} of {len} bytes at offset {offset} of a block of {} bytes", block.size);
+            end::error(ErrorKind::Memory, &details, text)
+        }
+        HeapFault::Wild => {
+            let text = format_args!("{what} of {len} bytes on the heap where no block was ever allocated");
+            end::error(ErrorKind::Memory, &details, text)
+        }
+    }
+}
+
+/// Where a block came from and went to.
+pub fn block_details(details: &mut Details, block: &Block) {
+    details.allocated = (block.alloc_site, block.thread as u32);
+    if block.freed {
+        details.freed = (block.free_site, block.freed_by as u32);
+    }
+}
+
+#[cold]
+pub fn report_race(race: &Race, site: usize) -> ! {
+    let mut details = Details::at(site);
+    details.address = race.address;
+    details.mask = race.mask;
+    details.other_thread = race.other_thread as u32;
+    details.access_bits = race.this_writes as u32
+        | (race.other_writes as u32) << 1
+        | (race.this_atomic as u32) << 2
+        | (race.other_atomic as u32) << 3;
+    let kind = |writes: bool, atomic: bool| match (atomic, writes) {
+        (false, false) => "read",
+        (false, true) => "write",
+        (true, false) => "atomic read",
+        (true, true) => "atomic write",
+    };
+    let text = format_args!(
+        "{} by thread {} and earlier {} by thread {} are not ordered",
+        kind(race.this_writes, race.this_atomic),
+        exec::get().current,
+        kind(race.other_writes, race.other_atomic),
+        race.other_thread
+    );
+    end::error(ErrorKind::DataRace, &details, text)
+}

@@ -1,0 +1,112 @@
+//! Condition variables. Who waits is kept with the threads; the object itself has no state of ours.
+
+use crate::access;
+use crate::end::{self, Details};
+use crate::exec;
+use crate::mutex;
+use crate::names;
+use crate::sched;
+use symdpor_abi::channel::ErrorKind;
+use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+
+const COND_BYTES: usize = 48;
+
+fn op(kind: OpKind, address: usize) -> Op {
+    Op::new(kind, names::object(address))
+}
+
+fn misuse(message: &str) -> ! {
+    end::error(ErrorKind::LockMisuse, &Details::at(0), format_args!("{message}"))
+}
+
+/// How many threads wait.
+pub fn waiters(address: usize) -> u16 {
+    let exec = exec::get();
+    let threads = &exec.threads[..exec.thread_count as usize];
+    threads.iter().filter(|t| t.is_alive() && t.waits_for == address).count() as u16
+}
+
+/// The waiter that began to wait as the `index`-th of those that wait now.
+fn waiter(address: usize, index: u16) -> Option<u16> {
+    let exec = exec::get();
+    let threads = &exec.threads[..exec.thread_count as usize];
+    let waits = |n: &u16| threads[*n as usize].is_alive() && threads[*n as usize].waits_for == address;
+    let rank = |n: &u16| {
+        let since = threads[*n as usize].waits_since;
+        (0..exec.thread_count).filter(waits).filter(|m| threads[*m as usize].waits_since < since).count() as u16
+    };
+    (0..exec.thread_count).filter(waits).find(|n| rank(n) == index)
+}
+
+/// A woken thread is about to lock the mutex again.
+fn wake(number: u16) {
+    let thread = &mut exec::get().threads[number as usize];
+    thread.waits_for = 0;
+    thread.pending = mutex::lock_op(thread.waits_with);
+    thread.pending_address = thread.waits_with;
+}
+
+pub fn wait(address: usize, with: usize) -> i32 {
+    access::synchronisation_object(address, 4);
+    access::synchronisation_object(with, 4);
+    if !mutex::is_mine(with) {
+        misuse("a condition variable is waited for with a mutex that the thread does not hold");
+    }
+    crate::cycle::enter();
+    let mut wait = op(OpKind::CondWait, address);
+    wait.object2 = names::object(with);
+    wait.mask2 = 0xff;
+    sched::visible(wait, address, 0);
+    let count = mutex::give_up(with);
+    let thread = exec::me();
+    thread.waits_for = address;
+    thread.waits_with = with;
+    thread.waits_since = sched::step_number();
+    sched::block();
+    mutex::take(with, count);
+    0
+}
+
+pub fn signal(address: usize) -> i32 {
+    access::synchronisation_object(address, 4);
+    if !crate::snapshot::is_taken() {
+        return 0;
+    }
+    let alternative = sched::visible(op(OpKind::CondSignal, address), address, 0);
+    let woken = waiter(address, alternative);
+    if let Some(step) = sched::last_step() {
+        step.op.arg = woken.map_or(NO_THREAD, |n| n as u32);
+    }
+    if let Some(number) = woken {
+        wake(number);
+    }
+    0
+}
+
+pub fn broadcast(address: usize) -> i32 {
+    access::synchronisation_object(address, 4);
+    if !crate::snapshot::is_taken() {
+        return 0;
+    }
+    sched::visible(op(OpKind::CondBroadcast, address), address, 0);
+    while let Some(number) = waiter(address, 0) {
+        wake(number);
+    }
+    0
+}
+
+pub fn init(address: usize) -> i32 {
+    access::write(address, COND_BYTES);
+    // SAFETY: the program says that there is room for a condition variable.
+    unsafe { core::ptr::write_bytes(address as *mut u8, 0, COND_BYTES) };
+    0
+}
+
+pub fn destroy(address: usize) -> i32 {
+    access::synchronisation_object(address, 4);
+    if waiters(address) > 0 {
+        misuse("a condition variable that threads wait for is destroyed");
+    }
+    access::write(address, COND_BYTES);
+    0
+}

@@ -1,0 +1,221 @@
+//! The end of an execution: what is told to the controller, and the way back to the cycle.
+
+use crate::cell::Global;
+use crate::channel::{self, Writer};
+use crate::exec;
+use crate::names;
+use crate::sched;
+use crate::stack;
+use crate::sys::raw::{nr, syscall3};
+use crate::sys::signals::{SignalInfo, UserContext};
+use core::fmt::{Arguments, Write};
+use symdpor_abi::channel::{
+    ERROR_BYTES, ERROR_OFFSET, ErrorKind, ErrorRecord, Outcome, PENDING_BYTES, PENDING_OFFSET, Pending,
+};
+use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+
+/// What is known of an error besides its message and the stack of the thread it happened in.
+#[derive(Clone, Copy)]
+pub struct Details {
+    pub site: usize,
+    pub address: usize,
+    pub mask: u8,
+    pub other_thread: u32,
+    pub access_bits: u32,
+    /// Site ids of where a block was allocated and freed, with the thread; 0 if it does not apply.
+    pub allocated: (u32, u32),
+    pub freed: (u32, u32),
+}
+
+impl Details {
+    pub const fn at(site: usize) -> Details {
+        Details { site, address: 0, mask: 0, other_thread: NO_THREAD, access_bits: 0, allocated: (0, 0), freed: (0, 0) }
+    }
+}
+
+/// Ends the execution with an error in the running thread.
+pub fn error(kind: ErrorKind, details: &Details, message: Arguments) -> ! {
+    describe(kind, details, message);
+    finish(Outcome::Error)
+}
+
+/// Ends the execution because the program does something that cannot be controlled.
+pub fn unsupported(message: Arguments) -> ! {
+    describe(ErrorKind::None, &Details::at(0), message);
+    finish(Outcome::Unsupported)
+}
+
+/// The program raised a fatal signal on itself.
+pub fn raised(signal: i32) -> ! {
+    channel::header().signal = signal as u32;
+    error(ErrorKind::Crash, &Details::at(0), format_args!("{}", signal_text(signal)))
+}
+
+/// The process exits: an operation that depends on all others. Before the snapshot there are no others.
+pub fn exit_process(status: i32) -> ! {
+    let mut op = Op::new(OpKind::ProcessExit, symdpor_abi::object::ObjectId::NONE);
+    op.arg = status as u32 & 0xff;
+    if crate::snapshot::is_taken() {
+        sched::visible(op, 0, 0);
+    }
+    channel::header().exit_status = op.arg;
+    finish(Outcome::Exited)
+}
+
+/// Ends the execution: writes what the threads were about to do, and leaves to the cycle.
+pub fn finish(outcome: Outcome) -> ! {
+    write_pending();
+    channel::header().current_thread = exec::get().current as u32;
+    crate::cycle::leave(outcome)
+}
+
+/// A signal that the hardware raised. The process is not trusted any more: the worker ends with this execution.
+pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
+    static NESTED: Global<bool> = Global::new(false);
+    if core::mem::replace(NESTED.get(), true) {
+        quit(70);
+    }
+    channel::header().signal = signal as u32;
+    let mut details = Details::at(0);
+    details.address = info.address;
+    if crate::syscalls::program_handles(signal) {
+        let text = format_args!(
+            "{}, and the program handles this signal itself, which symdpor cannot follow", signal_text(signal)
+        );
+        describe(ErrorKind::None, &details, text);
+        end_worker(Outcome::Unsupported);
+    }
+    let overflow = stack::is_overflow(info.address, context.stack_pointer());
+    if overflow {
+        describe(ErrorKind::Crash, &details, format_args!("{} (stack overflow)", signal_text(signal)));
+    } else {
+        let text = format_args!(
+            "{} at address {:#x} (instruction {:#x})", signal_text(signal), info.address, context.instruction()
+        );
+        describe(ErrorKind::Crash, &details, text);
+    }
+    end_worker(Outcome::Error)
+}
+
+/// The controller found that nothing moves.
+pub fn watchdog() -> ! {
+    let text = format_args!("thread {} ran for long without reaching a visible operation", exec::get().current);
+    describe(ErrorKind::Livelock, &Details::at(0), text);
+    end_worker(Outcome::StepLimit)
+}
+
+fn end_worker(outcome: Outcome) -> ! {
+    write_pending();
+    channel::header().current_thread = exec::get().current as u32;
+    channel::answer(outcome);
+    quit(0)
+}
+
+/// Ends the process at once.
+pub fn quit(status: usize) -> ! {
+    loop {
+        // SAFETY: does not return.
+        unsafe { syscall3(nr::EXIT_GROUP, status, 0, 0) };
+    }
+}
+
+fn signal_text(signal: i32) -> &'static str {
+    match signal {
+        4 => "illegal instruction (SIGILL)",
+        5 => "trap (SIGTRAP)",
+        6 => "abort (SIGABRT)",
+        7 => "bus error (SIGBUS)",
+        8 => "arithmetic error (SIGFPE)",
+        11 => "segmentation fault (SIGSEGV)",
+        15 => "terminated (SIGTERM)",
+        _ => "killed by a signal of its own",
+    }
+}
+
+/// Text of bounded length; what does not fit is cut.
+pub struct Text {
+    bytes: [u8; 2048],
+    len: usize,
+}
+
+impl Text {
+    pub fn format(arguments: Arguments) -> Text {
+        let mut text = Text { bytes: [0; 2048], len: 0 };
+        // Cutting is not a failure.
+        let _ = text.write_fmt(arguments);
+        text
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, part: &str) -> core::fmt::Result {
+        let room = self.bytes.len() - self.len;
+        let mut cut = part.len().min(room);
+        while !part.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        self.bytes[self.len..self.len + cut].copy_from_slice(&part.as_bytes()[..cut]);
+        self.len += cut;
+        Ok(())
+    }
+}
+
+fn describe(kind: ErrorKind, details: &Details, message: Arguments) {
+    let text = Text::format(message);
+    let header = channel::header();
+    header.error_kind = kind as u32;
+    let mut record = ErrorRecord {
+        thread: exec::get().current as u32,
+        site: stack::site_id(stack::innermost(details.site)),
+        object: if details.address == 0 { 0 } else { names::object(details.address).0 },
+        mask: details.mask as u32,
+        other_thread: details.other_thread,
+        access_bits: details.access_bits,
+        message_len: text.bytes().len() as u32,
+        stack_count: 0,
+        reserved: 0,
+        address: details.address as u64,
+    };
+    let mut writer = Writer::new(ERROR_OFFSET, ERROR_BYTES);
+    writer.record(&record);
+    writer.bytes(text.bytes().as_ptr() as usize, text.bytes().len());
+    record.stack_count = stack::write_all(&mut writer, details);
+    header.error_len = writer.used() as u32;
+    Writer::new(ERROR_OFFSET, ERROR_BYTES).record(&record);
+}
+
+/// Stacks of all threads that have not ended, for a report on a deadlock.
+pub fn describe_deadlock() {
+    describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
+}
+
+fn write_pending() {
+    let exec = exec::get();
+    let mut writer = Writer::new(PENDING_OFFSET, PENDING_BYTES);
+    let mut count = 0;
+    for number in 0..exec.thread_count {
+        let thread = &exec.threads[number as usize];
+        if !thread.is_alive() || !thread.has_pending {
+            continue;
+        }
+        let (holder, held_since) = crate::mutex::holder_of(thread);
+        let pending = Pending {
+            thread: number,
+            enabled: sched::is_enabled(number) as u16,
+            site: stack::site_id(thread.pending_site),
+            op: thread.pending,
+            holder,
+            held_since,
+        };
+        if !writer.record(&pending) {
+            break;
+        }
+        count += 1;
+    }
+    channel::header().pending_count = count;
+    channel::header().thread_count = exec.thread_count as u32;
+}

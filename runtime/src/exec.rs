@@ -1,0 +1,62 @@
+//! The state of one execution: everything of the runtime that is restored together with the program's memory.
+//!
+//! It fills pages of its own, which the snapshot manages as it does the program's.
+
+use crate::cell::Global;
+use crate::keys::Keys;
+use crate::syscalls;
+use crate::thread::{Life, Thread};
+use core::mem::MaybeUninit;
+use symdpor_abi::MAX_THREADS;
+use symdpor_detect::heap::Heap;
+
+#[repr(C, align(4096))]
+pub struct Exec {
+    /// The running thread's newest shadow frame: what `Hooks::top` of every module points to.
+    pub top: usize,
+    pub current: u16,
+    pub thread_count: u16,
+    /// Hooks called since the last visible operation.
+    pub quiet_hooks: u32,
+    pub heap: Heap,
+    pub syscalls: syscalls::State,
+    pub keys: Keys,
+    pub threads: [Thread; MAX_THREADS],
+}
+
+/// Zero until [`init`], so that it costs no space in the file; a zeroed [`Thread`] is an unborn one.
+static EXEC: Global<MaybeUninit<Exec>> = Global::new(MaybeUninit::zeroed());
+
+/// Makes the state of a process that has only its main thread.
+pub fn init() {
+    let exec = EXEC.as_ptr() as *mut Exec;
+    // SAFETY: the memory is ours and zeroed, which is valid for every field but those written here.
+    unsafe {
+        (&raw mut (*exec).heap).write(Heap::new(crate::snapshot::commit));
+        (&raw mut (*exec).syscalls).write(syscalls::State::new());
+        (&raw mut (*exec).keys).write(Keys::new());
+        (*exec).thread_count = 1;
+        (*exec).threads[0].life = Life::Alive;
+        (*exec).threads[0].fs = crate::sys::context::fs_base();
+    }
+}
+
+#[allow(clippy::mut_from_ref)]
+#[inline(always)]
+pub fn get() -> &'static mut Exec {
+    // SAFETY: initialised before anything else runs; see `Global` for the rule on references.
+    unsafe { &mut *(EXEC.as_ptr() as *mut Exec) }
+}
+
+/// The running thread.
+#[inline(always)]
+pub fn me() -> &'static mut Thread {
+    let exec = get();
+    &mut exec.threads[exec.current as usize % MAX_THREADS]
+}
+
+/// The pages that hold it.
+pub fn range() -> core::ops::Range<usize> {
+    let start = EXEC.as_ptr() as usize;
+    start..start + size_of::<Exec>()
+}

@@ -1,0 +1,133 @@
+//! C11 `<threads.h>`: the same objects under other names and with other results.
+
+use crate::access;
+use crate::cond;
+use crate::interpose::threads::store_word;
+use crate::keys;
+use crate::mutex;
+use crate::once;
+use crate::thread::Start;
+use crate::threads;
+
+const SUCCESS: i32 = 0;
+const BUSY: i32 = 1;
+const ERROR: i32 = 2;
+
+fn result(error: i32) -> i32 {
+    match error {
+        0 => SUCCESS,
+        mutex::EBUSY => BUSY,
+        _ => ERROR,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn thrd_create(out: usize, start: usize, argument: usize) -> i32 {
+    let handle = threads::create(start, argument, Start::C11, false);
+    store_word(out, handle);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn thrd_join(thread: usize, out: usize) -> i32 {
+    match threads::join(thread) {
+        Ok(value) => {
+            if out != 0 {
+                access::write(out, 4);
+                // SAFETY: the program's own pointer.
+                unsafe { *(out as *mut i32) = value as i32 };
+            }
+            SUCCESS
+        }
+        Err(error) => result(error),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn thrd_detach(thread: usize) -> i32 {
+    result(threads::detach(thread))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn thrd_exit(value: i32) -> ! {
+    crate::unwind::exit_thread(value as usize)
+}
+
+/// `mtx_plain` 0, `mtx_recursive` 1, `mtx_timed` 2, in any sensible combination.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mtx_init(mutex: usize, kind: i32) -> i32 {
+    if !(0..=3).contains(&kind) {
+        return ERROR;
+    }
+    result(mutex::init(mutex, kind & 1))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mtx_destroy(mutex: usize) {
+    mutex::destroy(mutex);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mtx_lock(mutex: usize) -> i32 {
+    result(mutex::lock(mutex))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mtx_trylock(mutex: usize) -> i32 {
+    result(mutex::try_lock(mutex))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mtx_unlock(mutex: usize) -> i32 {
+    result(mutex::unlock(mutex))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cnd_init(cond: usize) -> i32 {
+    result(cond::init(cond))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cnd_destroy(cond: usize) {
+    cond::destroy(cond);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cnd_wait(cond: usize, mutex: usize) -> i32 {
+    result(cond::wait(cond, mutex))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cnd_signal(cond: usize) -> i32 {
+    result(cond::signal(cond))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cnd_broadcast(cond: usize) -> i32 {
+    result(cond::broadcast(cond))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn call_once(control: usize, function: extern "C-unwind" fn()) {
+    once::once(control, function);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn tss_create(out: usize, destructor: usize) -> i32 {
+    result(keys::create(out, destructor))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn tss_delete(key: u32) {
+    keys::delete(key);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn tss_get(key: u32) -> usize {
+    keys::get(key)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn tss_set(key: u32, value: usize) -> i32 {
+    result(keys::set(key, value))
+}

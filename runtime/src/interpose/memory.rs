@@ -1,0 +1,164 @@
+//! malloc and its relatives, on the runtime's heap. C++'s operators new and delete call these.
+
+use crate::access;
+use crate::end::{self, Details};
+use crate::exec;
+use crate::init;
+use crate::snapshot;
+use crate::stack;
+use symdpor_abi::channel::ErrorKind;
+use symdpor_detect::heap::{Block, HeapError};
+
+const ENOMEM: i32 = 12;
+const EINVAL: i32 = 22;
+const ALIGN: usize = 16;
+
+unsafe extern "C" {
+    fn __errno_location() -> *mut i32;
+}
+
+fn allocate(size: usize, align: usize) -> usize {
+    init::ensure();
+    let exec = exec::get();
+    let block = exec.heap.allocate(exec.current, size, align, stack::here_id()) as usize;
+    if block == 0 {
+        // SAFETY: libc's errno of the running context.
+        unsafe { *__errno_location() = ENOMEM };
+    }
+    block
+}
+
+fn release(block: usize) {
+    if block == 0 {
+        return;
+    }
+    let exec = exec::get();
+    // A free conflicts with every access to the block that is not ordered before it.
+    if snapshot::is_taken()
+        && let Some(size) = exec.heap.usable_size(block)
+    {
+        access::write(block, size);
+    }
+    if let Err(error) = exec::get().heap.free(exec.current, block, stack::here_id()) {
+        report(error, block);
+    }
+}
+
+#[cold]
+fn report(error: HeapError, address: usize) -> ! {
+    let mut details = Details::at(0);
+    details.address = address;
+    let mut of = |block: &Block| access::block_details(&mut details, block);
+    let message = match &error {
+        HeapError::DoubleFree(block) => {
+            of(block);
+            "a block is freed a second time"
+        }
+        HeapError::InteriorPointer(block) => {
+            of(block);
+            "a pointer into the middle of a block is freed"
+        }
+        HeapError::Corrupted(block) => {
+            of(block);
+            "a block is freed whose edges were overwritten"
+        }
+        HeapError::NotABlock { .. } => "a pointer is freed that malloc never returned",
+    };
+    end::error(ErrorKind::Memory, &details, format_args!("{message}"))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn malloc(size: usize) -> usize {
+    allocate(size, ALIGN)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn free(block: usize) {
+    release(block);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cfree(block: usize) {
+    release(block);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn calloc(count: usize, size: usize) -> usize {
+    let Some(total) = count.checked_mul(size) else { return allocate(usize::MAX, ALIGN) };
+    let block = allocate(total, ALIGN);
+    if block != 0 {
+        // SAFETY: a fresh block of that size. Reused blocks are not zero.
+        unsafe { core::ptr::write_bytes(block as *mut u8, 0, total) };
+    }
+    block
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn realloc(old: usize, size: usize) -> usize {
+    if old == 0 {
+        return allocate(size, ALIGN);
+    }
+    let Some(old_size) = exec::get().heap.usable_size(old) else {
+        release(old);
+        return 0;
+    };
+    let block = allocate(size, ALIGN);
+    if block != 0 {
+        access::read(old, old_size.min(size));
+        // SAFETY: both blocks are at least that long.
+        unsafe { core::ptr::copy_nonoverlapping(old as *const u8, block as *mut u8, old_size.min(size)) };
+        release(old);
+    }
+    block
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn reallocarray(old: usize, count: usize, size: usize) -> usize {
+    match count.checked_mul(size) {
+        Some(total) => realloc(old, total),
+        None => allocate(usize::MAX, ALIGN),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn aligned_alloc(align: usize, size: usize) -> usize {
+    if !align.is_power_of_two() {
+        // SAFETY: libc's errno of the running context.
+        unsafe { *__errno_location() = EINVAL };
+        return 0;
+    }
+    allocate(size, align.max(ALIGN))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn memalign(align: usize, size: usize) -> usize {
+    aligned_alloc(align.next_power_of_two(), size)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn valloc(size: usize) -> usize {
+    allocate(size, 4096)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pvalloc(size: usize) -> usize {
+    allocate(size.next_multiple_of(4096), 4096)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn posix_memalign(out: usize, align: usize, size: usize) -> i32 {
+    if !align.is_power_of_two() || align % 8 != 0 {
+        return EINVAL;
+    }
+    let block = allocate(size, align.max(ALIGN));
+    if block == 0 {
+        return ENOMEM;
+    }
+    super::threads::store_word(out, block);
+    0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn malloc_usable_size(block: usize) -> usize {
+    exec::get().heap.usable_size(block).unwrap_or(0)
+}

@@ -1,0 +1,12 @@
+//! The functions of libc that the runtime takes over: one-liners into the modules that model them.
+//!
+//! Nothing in here may call, directly or through libc, what is defined in here.
+
+pub mod c11;
+pub mod locks;
+pub mod memory;
+pub mod process;
+pub mod random;
+pub mod refused;
+pub mod threads;
+pub mod time;

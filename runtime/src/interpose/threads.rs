@@ -1,0 +1,97 @@
+//! POSIX threads: creation, joining, keys, once; and the registration of modules.
+
+use crate::access;
+use crate::destructors;
+use crate::init;
+use crate::keys;
+use crate::modules;
+use crate::once;
+use crate::thread::Start;
+use crate::threads;
+
+/// Every instrumented module calls this, if it is there.
+#[unsafe(no_mangle)]
+pub extern "C" fn __symdpor_register(module: usize) {
+    init::ensure();
+    modules::register(module);
+}
+
+unsafe extern "C" {
+    fn pthread_attr_getdetachstate(attributes: usize, state: *mut i32) -> i32;
+}
+
+fn is_detached(attributes: usize) -> bool {
+    let mut state = 0;
+    // SAFETY: libc reads the program's attributes.
+    attributes != 0 && unsafe { pthread_attr_getdetachstate(attributes, &mut state) } == 0 && state == 1
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_create(out: usize, attributes: usize, start: usize, argument: usize) -> i32 {
+    let handle = threads::create(start, argument, Start::Posix, is_detached(attributes));
+    store_word(out, handle);
+    0
+}
+
+/// Writes a result to where the program wants it.
+pub fn store_word(out: usize, value: usize) {
+    access::write(out, 8);
+    // SAFETY: the program's own pointer; a wild one faults as the program's crash.
+    unsafe { *(out as *mut usize) = value };
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_join(thread: usize, out: usize) -> i32 {
+    match threads::join(thread) {
+        Ok(result) => {
+            if out != 0 {
+                store_word(out, result);
+            }
+            0
+        }
+        Err(error) => error,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_detach(thread: usize) -> i32 {
+    threads::detach(thread)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_exit(result: usize) -> ! {
+    crate::unwind::exit_thread(result)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_once(control: usize, function: extern "C-unwind" fn()) -> i32 {
+    once::once(control, function)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_key_create(out: usize, destructor: usize) -> i32 {
+    init::ensure();
+    keys::create(out, destructor)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_key_delete(key: u32) -> i32 {
+    keys::delete(key)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_getspecific(key: u32) -> usize {
+    keys::get(key)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pthread_setspecific(key: u32, value: usize) -> i32 {
+    keys::set(key, value)
+}
+
+/// Called by the C++ library for each `thread_local` with a destructor.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn __cxa_thread_atexit_impl(function: usize, object: usize, _library: usize) -> i32 {
+    destructors::register(function, object);
+    0
+}

@@ -1,0 +1,197 @@
+//! Mutexes. Their state is in the `pthread_mutex_t` itself, in libc's own layout, so that it is restored with the
+//! program's memory and a static initialiser is a free mutex.
+
+use crate::access;
+use crate::end::{self, Details};
+use crate::exec;
+use crate::names;
+use crate::races;
+use crate::sched;
+use crate::stack;
+use crate::thread::Thread;
+use symdpor_abi::channel::ErrorKind;
+use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+
+pub const EPERM: i32 = 1;
+pub const EBUSY: i32 = 16;
+pub const EINVAL: i32 = 22;
+pub const EDEADLK: i32 = 35;
+
+/// The beginning of glibc's `pthread_mutex_t`.
+#[repr(C)]
+pub struct Mutex {
+    locked: u32,
+    count: u32,
+    /// 1 + number of the owner.
+    owner: u32,
+    /// Site id of where it was taken (libc counts users here).
+    since: u32,
+    kind: i32,
+}
+
+pub const MUTEX_BYTES: usize = 40;
+const RECURSIVE: i32 = 1;
+const ERROR_CHECKING: i32 = 2;
+const TYPE: i32 = 3;
+const ROBUST: i32 = 16;
+const DESTROYED: i32 = -1;
+
+#[allow(clippy::mut_from_ref)]
+fn at(address: usize) -> &'static mut Mutex {
+    // SAFETY: the program says that there is a mutex; a wild pointer faults and is reported as the program's crash.
+    unsafe { &mut *(address as *mut Mutex) }
+}
+
+fn op(kind: OpKind, address: usize) -> Op {
+    Op::new(kind, names::object(address))
+}
+
+pub fn lock_op(address: usize) -> Op {
+    op(OpKind::MutexLock, address)
+}
+
+fn mine(mutex: &Mutex) -> bool {
+    mutex.owner == exec::get().current as u32 + 1
+}
+
+pub fn is_free(address: usize) -> bool {
+    at(address).locked == 0
+}
+
+pub fn is_mine(address: usize) -> bool {
+    at(address).locked != 0 && mine(at(address))
+}
+
+/// Who holds what a thread is about to lock, and the site where it was taken.
+pub fn holder_of(thread: &Thread) -> (u32, u32) {
+    if thread.pending.kind != OpKind::MutexLock || is_free(thread.pending_address) {
+        return (NO_THREAD, 0);
+    }
+    let mutex = at(thread.pending_address);
+    (mutex.owner.wrapping_sub(1), mutex.since)
+}
+
+fn misuse(message: &str) -> ! {
+    end::error(ErrorKind::LockMisuse, &Details::at(0), format_args!("{message}"))
+}
+
+fn check(address: usize, what: &str) {
+    access::synchronisation_object(address, 4);
+    let kind = at(address).kind;
+    if kind == DESTROYED {
+        misuse(what);
+    }
+    if kind & ROBUST != 0 {
+        end::unsupported(format_args!("the program uses a robust mutex, which symdpor does not support yet"));
+    }
+}
+
+/// Makes the running thread the owner; the mutex is free.
+pub fn take(address: usize, count: u32) {
+    let mutex = at(address);
+    mutex.locked = 1;
+    mutex.count = count;
+    mutex.owner = exec::get().current as u32 + 1;
+    mutex.since = stack::here_id();
+    races::acquire(address);
+}
+
+/// Gives it up; returns how often it was held.
+pub fn give_up(address: usize) -> u32 {
+    races::release(address);
+    let mutex = at(address);
+    (mutex.locked, mutex.owner, mutex.since) = (0, 0, 0);
+    core::mem::replace(&mut mutex.count, 0)
+}
+
+/// A further lock by the owner, where that does not block.
+fn relock(address: usize) -> Option<i32> {
+    let mutex = at(address);
+    if mutex.locked == 0 || !mine(mutex) {
+        return None;
+    }
+    match mutex.kind & TYPE {
+        RECURSIVE => {
+            mutex.count += 1;
+            Some(0)
+        }
+        _ => None,
+    }
+}
+
+pub fn lock(address: usize) -> i32 {
+    check(address, "a destroyed mutex is locked");
+    if let Some(result) = relock(address) {
+        return result;
+    }
+    if is_mine(address) && at(address).kind & TYPE == ERROR_CHECKING {
+        return EDEADLK;
+    }
+    if crate::snapshot::is_taken() || !is_free(address) {
+        crate::cycle::enter();
+        sched::visible(lock_op(address), address, 0);
+    }
+    take(address, 1);
+    0
+}
+
+pub fn try_lock(address: usize) -> i32 {
+    check(address, "a destroyed mutex is locked");
+    if let Some(result) = relock(address) {
+        return result;
+    }
+    if crate::snapshot::is_taken() {
+        sched::visible(op(OpKind::TryLock, address), address, 0);
+    }
+    if is_free(address) {
+        take(address, 1);
+        sched::executed(OpKind::MutexLock);
+        0
+    } else {
+        sched::executed(OpKind::TryLockFailed);
+        EBUSY
+    }
+}
+
+pub fn unlock(address: usize) -> i32 {
+    check(address, "a destroyed mutex is unlocked");
+    let mutex = at(address);
+    let checks = matches!(mutex.kind & TYPE, RECURSIVE | ERROR_CHECKING);
+    if mutex.locked == 0 || !mine(mutex) {
+        if checks {
+            return EPERM;
+        }
+        if mutex.locked == 0 {
+            misuse("a mutex that is not locked is unlocked");
+        }
+        misuse("a mutex that another thread holds is unlocked");
+    }
+    if mutex.count > 1 {
+        mutex.count -= 1;
+        return 0;
+    }
+    if crate::snapshot::is_taken() {
+        sched::visible(op(OpKind::MutexUnlock, address), address, 0);
+    }
+    give_up(address);
+    0
+}
+
+/// `kind`: the bits of a `pthread_mutexattr_t`.
+pub fn init(address: usize, kind: i32) -> i32 {
+    access::write(address, MUTEX_BYTES);
+    // SAFETY: the program says that there is room for a mutex.
+    unsafe { core::ptr::write_bytes(address as *mut u8, 0, MUTEX_BYTES) };
+    at(address).kind = kind;
+    0
+}
+
+pub fn destroy(address: usize) -> i32 {
+    check(address, "a destroyed mutex is destroyed again");
+    if at(address).locked != 0 {
+        misuse("a locked mutex is destroyed");
+    }
+    access::write(address, MUTEX_BYTES);
+    at(address).kind = DESTROYED;
+    0
+}

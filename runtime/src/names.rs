@@ -1,0 +1,123 @@
+//! Names of memory that are the same in every worker: see [`symdpor_abi::object`].
+
+use crate::cell::Global;
+use crate::pool;
+use crate::sys::maps;
+use core::ops::Range;
+use symdpor_abi::object::{ObjectId, Region};
+use symdpor_detect::heap;
+
+const MAX_LOADED: usize = 512;
+
+/// A loaded program or library.
+#[derive(Clone, Copy)]
+struct Loaded {
+    start: usize,
+    end: usize,
+}
+
+struct Names {
+    main_stack: Range<usize>,
+    loaded: [Loaded; MAX_LOADED],
+    count: usize,
+}
+
+static NAMES: Global<Names> =
+    Global::new(Names { main_stack: 0..0, loaded: [Loaded { start: 0, end: 0 }; MAX_LOADED], count: 0 });
+
+/// Reads main's stack from the list of mappings.
+pub fn find_main_stack() {
+    maps::for_each(|mapping| {
+        if mapping.is_stack {
+            NAMES.get().main_stack = mapping.start..mapping.end;
+        }
+    });
+}
+
+pub fn main_stack() -> Range<usize> {
+    NAMES.get().main_stack.clone()
+}
+
+/// The beginning of the dynamic linker's `dl_phdr_info` and of an ELF program header.
+#[repr(C)]
+struct PhdrInfo {
+    base: usize,
+    name: *const u8,
+    headers: *const ProgramHeader,
+    count: u16,
+}
+
+#[repr(C)]
+struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    offset: usize,
+    address: usize,
+    physical: usize,
+    file_size: usize,
+    memory_size: usize,
+    align: usize,
+}
+
+unsafe extern "C" {
+    fn dl_iterate_phdr(callback: extern "C" fn(&PhdrInfo, usize, usize) -> i32, data: usize) -> i32;
+}
+
+extern "C" fn note_loaded(info: &PhdrInfo, _: usize, _: usize) -> i32 {
+    const PT_LOAD: u32 = 1;
+    let names = NAMES.get();
+    // SAFETY: the dynamic linker's own array.
+    let headers = unsafe { core::slice::from_raw_parts(info.headers, info.count as usize) };
+    let loads = || headers.iter().filter(|h| h.kind == PT_LOAD);
+    let start = loads().map(|h| info.base + h.address).min().unwrap_or(0);
+    let end = loads().map(|h| info.base + h.address + h.memory_size).max().unwrap_or(0);
+    if names.count < MAX_LOADED && !names.loaded[..names.count].iter().any(|l| l.start == start) {
+        names.loaded[names.count] = Loaded { start: start & !4095, end };
+        names.count += 1;
+    }
+    0
+}
+
+/// Learns what is loaded, in the order of loading.
+pub fn find_loaded() {
+    NAMES.get().count = 0;
+    // SAFETY: the callback only reads what it is given.
+    unsafe { dl_iterate_phdr(note_loaded, 0) };
+}
+
+/// The name of the granule that holds an address.
+pub fn object(address: usize) -> ObjectId {
+    let granule = address & !7;
+    if heap::contains(granule) {
+        return ObjectId::new(Region::Heap, granule as u64);
+    }
+    if pool::STACKS.contains(&granule) {
+        return ObjectId::new(Region::Stack, granule as u64);
+    }
+    let names = NAMES.get();
+    if names.main_stack.contains(&granule) {
+        return ObjectId::new(Region::MainStack, (names.main_stack.end - granule) as u64);
+    }
+    match names.loaded[..names.count].iter().position(|l| (l.start..l.end).contains(&granule)) {
+        Some(index) => ObjectId::module(index as u16, (granule - names.loaded[index].start) as u64),
+        None => ObjectId::new(Region::Mapping, granule as u64),
+    }
+}
+
+/// The bytes of the granule of `address` that an access of `len` bytes touches.
+pub fn mask(address: usize, len: usize) -> u8 {
+    let offset = address & 7;
+    let bits = if len >= 8 { 0xff } else { (1u16 << len) - 1 };
+    (bits << offset) as u8
+}
+
+/// Whether an address lies on the stack of a thread.
+pub fn is_stack(address: usize) -> bool {
+    address & 7 == 0 && (pool::STACKS.contains(&address) && pool::is_mapped(address) || main_stack().contains(&address))
+}
+
+/// Whether an address is in the part just below a stack that must not be touched.
+pub fn is_stack_guard(address: usize) -> bool {
+    pool::STACKS.contains(&address) && pool::is_guard(address)
+        || address < main_stack().start && address + (1 << 20) > main_stack().start
+}

@@ -1,0 +1,49 @@
+//! Standard output and error of the program: kept in the channel for each execution, shown only when asked for.
+
+use crate::access;
+use crate::cell::Global;
+use crate::channel::{self, Writer};
+use crate::sys::raw::{nr, syscall3};
+use symdpor_abi::channel::{OUTPUT_BYTES, OUTPUT_OFFSET, options};
+
+static USED: Global<usize> = Global::new(0);
+
+pub fn reset() {
+    if !crate::snapshot::is_taken() {
+        return;
+    }
+    *USED.get() = 0;
+    channel::header().output_len = 0;
+    channel::header().output_cut = 0;
+}
+
+/// Writes to descriptor 1 or 2. The real descriptor's errors are passed on when output is shown, so that a closed or full
+/// one is seen by the program as always.
+pub fn write(fd: i32, address: usize, len: usize) -> isize {
+    access::read(address, len);
+    if len > 0 {
+        keep(fd, address, len);
+    }
+    if channel::says(options::SHOW_OUTPUT) {
+        // SAFETY: the program's buffer, for reading.
+        return unsafe { syscall3(nr::WRITE, fd as usize, address, len) };
+    }
+    len as isize
+}
+
+fn keep(fd: i32, address: usize, len: usize) {
+    let mut writer = Writer::resume(OUTPUT_OFFSET, OUTPUT_BYTES, *USED.get());
+    let room = OUTPUT_BYTES.saturating_sub(*USED.get() + 16);
+    let part = len.min(room);
+    if part < len {
+        channel::header().output_cut = 1;
+    }
+    if part == 0 {
+        return;
+    }
+    let head = [fd as u32, part as u32];
+    if writer.record(&head) && writer.bytes(address, part) {
+        *USED.get() = writer.used();
+        channel::header().output_len = writer.used() as u32;
+    }
+}

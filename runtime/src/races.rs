@@ -1,0 +1,44 @@
+//! Data races: the detector, told of what the running thread does. Off until there is more than one thread.
+
+use crate::cell::Global;
+use crate::channel;
+use crate::exec;
+use crate::snapshot;
+use crate::sys::pages;
+use symdpor_abi::channel::options;
+use symdpor_detect::Detector;
+
+static DETECTOR: Global<Detector> = Global::new(Detector::new());
+static ON: Global<bool> = Global::new(false);
+
+pub fn init() {
+    DETECTOR.get().init(pages::map);
+}
+
+pub fn begin_execution() {
+    *ON.get() = !channel::says(options::IGNORE_RACES);
+    DETECTOR.get().begin_execution();
+}
+
+/// Whether accesses are checked.
+#[inline(always)]
+pub fn is_on() -> bool {
+    *ON.get()
+}
+
+#[inline(always)]
+pub fn detector() -> &'static mut Detector {
+    DETECTOR.get()
+}
+
+pub fn acquire(object: usize) {
+    if snapshot::is_taken() {
+        DETECTOR.get().acquire(exec::get().current, object);
+    }
+}
+
+pub fn release(object: usize) {
+    if snapshot::is_taken() {
+        DETECTOR.get().release(exec::get().current, object);
+    }
+}

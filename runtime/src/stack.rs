@@ -1,0 +1,109 @@
+//! Stacks of the program, read from the shadow frames.
+
+use crate::channel::Writer;
+use crate::end::Details;
+use crate::exec;
+use crate::names;
+use crate::watch;
+use symdpor_abi::channel::{StackRecord, StackRole};
+use symdpor_abi::module::{Frame, Site};
+
+pub const MAX_FRAMES: usize = 48;
+
+/// Site ids, innermost first.
+#[derive(Clone, Copy)]
+pub struct Stack {
+    pub sites: [u32; MAX_FRAMES],
+    pub len: usize,
+}
+
+impl Stack {
+    pub const EMPTY: Stack = Stack { sites: [0; MAX_FRAMES], len: 0 };
+
+    /// The frames from `top` on; the innermost one is at `site`, or where its own record says if that is 0.
+    pub fn walk(top: usize, site: usize) -> Stack {
+        let mut stack = Stack::EMPTY;
+        let mut frame = top;
+        let mut at = site;
+        while stack.len < MAX_FRAMES {
+            let (previous, recorded) = if names::is_stack(frame) { read(frame) } else { (0, 0) };
+            let here = if at != 0 { at } else { recorded };
+            if here != 0 {
+                stack.sites[stack.len] = site_id(here);
+                stack.len += 1;
+            }
+            if previous == 0 {
+                break;
+            }
+            at = 0;
+            frame = previous;
+        }
+        stack
+    }
+
+    /// Of the running thread.
+    pub fn here(site: usize) -> Stack {
+        Stack::walk(exec::get().top, site)
+    }
+
+    fn write(&self, writer: &mut Writer, thread: u32, role: StackRole) -> u32 {
+        let record = StackRecord { thread, role: role as u32, frame_count: self.len as u32, reserved: 0 };
+        (writer.record(&record) && writer.bytes(self.sites.as_ptr() as usize, self.len * 4)) as u32
+    }
+}
+
+/// Previous frame and site of a frame.
+fn read(frame: usize) -> (usize, usize) {
+    // SAFETY: frames lie on stacks, and the address was checked to be on one.
+    let frame = unsafe { &*(frame as *const Frame) };
+    (frame.prev, frame.site)
+}
+
+/// The number of a site that a module registered, 0 for none.
+pub fn site_id(site: usize) -> u32 {
+    if site == 0 || !crate::modules::is_site(site) {
+        return 0;
+    }
+    // SAFETY: the address is one of a registered table of sites.
+    unsafe { (*(site as *const Site)).id }
+}
+
+/// The given site, or the one noted in the running thread's newest frame.
+pub fn innermost(site: usize) -> usize {
+    let top = exec::get().top;
+    if site != 0 || !names::is_stack(top) { site } else { read(top).1 }
+}
+
+/// Id of the innermost site of the running thread.
+pub fn here_id() -> u32 {
+    site_id(innermost(0))
+}
+
+/// Writes the stacks that belong to an error; returns how many.
+pub fn write_all(writer: &mut Writer, details: &Details) -> u32 {
+    let exec = exec::get();
+    let mut count = Stack::here(details.site).write(writer, exec.current as u32, StackRole::Error);
+    if let Some(earlier) = watch::earlier(details) {
+        count += earlier.write(writer, details.other_thread, StackRole::Earlier);
+    }
+    for ((site, thread), role) in [(details.allocated, StackRole::Allocated), (details.freed, StackRole::Freed)] {
+        if site != 0 {
+            let mut stack = Stack::EMPTY;
+            stack.sites[0] = site;
+            stack.len = 1;
+            count += stack.write(writer, thread, role);
+        }
+    }
+    for number in 0..exec.thread_count {
+        let thread = &exec.threads[number as usize];
+        if number != exec.current && thread.is_alive() && thread.has_pending {
+            count += Stack::walk(thread.top, thread.pending_site).write(writer, number as u32, StackRole::Other);
+        }
+    }
+    count
+}
+
+/// Whether a fault looks like a stack that ran out: near the stack pointer, and below or at the edge of a stack.
+pub fn is_overflow(address: usize, stack_pointer: usize) -> bool {
+    address.abs_diff(stack_pointer) < 64 << 10 && names::is_stack_guard(address)
+}

@@ -1,0 +1,81 @@
+//! Switching between user-space contexts, x86-64.
+//!
+//! A suspended context is a stack pointer and an FS base. On the stack, from the saved pointer up:
+//!
+//! ```text
+//!   sp -> | mxcsr (4), x87 control word (4) |
+//!         | r15 | r14 | r13 | r12 | rbx | rbp |
+//!         | return address                    |
+//! ```
+//!
+//! All else is dead across a call by the C calling convention. The FS base is the thread control block, so that
+//! thread-local storage of all code, instrumented or not, is the context's own.
+
+use core::arch::naked_asm;
+
+/// Saves the running context in `*save` and resumes the one at `to` with the given FS base.
+///
+/// # Safety
+/// `to` must have been saved by this function or made by [`prepare`], its stack must still be there, and `fs` must be
+/// the thread control block that belongs to it.
+#[unsafe(naked)]
+pub unsafe extern "C" fn switch(save: *mut usize, to: usize, fs: usize) {
+    naked_asm!(
+        "push rbp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "sub rsp, 8",
+        "stmxcsr [rsp]",
+        "fnstcw [rsp + 4]",
+        "mov [rdi], rsp",
+        "mov rsp, rsi",
+        "wrfsbase rdx",
+        "ldmxcsr [rsp]",
+        "fldcw [rsp + 4]",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "ret",
+    )
+}
+
+/// The first return of a new context: `rbx` holds the entry function, `r12` its argument.
+#[unsafe(naked)]
+unsafe extern "C" fn begin() {
+    naked_asm!("mov rdi, r12", "xor ebp, ebp", "call rbx", "ud2")
+}
+
+/// Default MXCSR and x87 control word.
+const FLOATING_POINT: usize = 0x1f80 | 0x037f << 32;
+
+/// Lays out a context below `top` that will call `entry(argument)`; returns its stack pointer.
+///
+/// # Safety
+/// At least 128 bytes below `top` must be writable and unused.
+pub unsafe fn prepare(top: usize, entry: extern "C" fn(usize) -> !, argument: usize) -> usize {
+    // `begin` calls with an aligned stack: after its `ret` the stack pointer is a multiple of 16.
+    let aligned = top & !15;
+    let words = [FLOATING_POINT, 0, 0, 0, argument, entry as usize, 0, begin as *const () as usize];
+    let sp = aligned - words.len() * 8;
+    for (i, word) in words.iter().enumerate() {
+        // SAFETY: within the 128 bytes that the caller vouches for.
+        unsafe { *((sp + i * 8) as *mut usize) = *word };
+    }
+    sp
+}
+
+/// The FS base of the running context.
+#[inline(always)]
+pub fn fs_base() -> usize {
+    let fs: usize;
+    // SAFETY: only reads a register; availability is checked at start.
+    unsafe { core::arch::asm!("rdfsbase {}", out(reg) fs, options(nomem, nostack, preserves_flags)) };
+    fs
+}

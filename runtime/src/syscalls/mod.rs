@@ -1,0 +1,94 @@
+//! Every system call of the program, and what becomes of it.
+//!
+//! Syscall user dispatch sends each one here, libc's internal ones too. [`policy`] says for each: answered without the
+//! kernel, made for real, carried out by one of the modules below, or refused by name. Until the snapshot is taken the
+//! program's sequential start runs once and most things simply happen. Afterwards nothing may remain of an execution
+//! but what [`undo`] puts back: a call whose effect cannot be undone ends the run with its name.
+//!
+//! Invariants:
+//! - The kernel's state after [`undo`] is what it was at [`snapshot_taken`]: mappings, descriptors, offsets.
+//! - [`State`] is restored with the program's memory; the statics of these modules are not, and are undone by hand.
+//! - No answer depends on the process, the machine's clock or a random device, so that workers agree.
+//! - Only memory that the program passed is written, and only after [`crate::snapshot::make_writable`].
+//!
+//! Not covered: the order in which threads read one descriptor, or read the clock, is not a scheduling choice; buffers
+//! that the kernel fills are not reported to race detection.
+
+mod alias;
+mod descriptors;
+pub mod errno;
+mod fcntl;
+mod files;
+mod futex;
+mod kernel;
+mod memory;
+pub mod names;
+mod openat;
+mod policy;
+mod poll;
+mod process;
+pub mod random;
+mod refusal;
+pub mod signals;
+mod stdin;
+pub mod threads;
+pub mod time;
+
+pub use descriptors::hide;
+pub use names::name;
+pub use signals::program_handles;
+
+/// The arguments of a system call, as they were in the registers.
+pub type Args = [usize; 6];
+
+/// What of the system calls' state belongs to one execution, and is restored with the program's memory.
+pub struct State {
+    memory: memory::State,
+    stdin: stdin::Position,
+    signals: signals::State,
+    clock: time::Clock,
+    random: random::Generator,
+}
+
+impl State {
+    pub const fn new() -> State {
+        State {
+            memory: memory::State::new(),
+            stdin: stdin::Position::new(),
+            signals: signals::State::new(),
+            clock: time::Clock::new(),
+            random: random::Generator::new(),
+        }
+    }
+}
+
+fn state() -> &'static mut State {
+    &mut crate::exec::get().syscalls
+}
+
+/// Carries out a system call of the program. Returns what the kernel would: a value, or -errno.
+pub fn emulate(number: usize, args: Args) -> isize {
+    use policy::Rule;
+    match policy::rule(number) {
+        Rule::Answer(value) => value,
+        Rule::Pass(outputs) => kernel::pass(number, args, outputs),
+        Rule::Do(function) => function(number, args),
+        Rule::Start(reason) if crate::snapshot::is_taken() => refusal::refuse(number, args, reason),
+        Rule::Start(_) => kernel::real(number, args),
+        Rule::Never(reason) => refusal::refuse(number, args, reason),
+    }
+}
+
+/// Records what must be known to undo an execution. Called once, just before the snapshot is taken.
+pub fn snapshot_taken() {
+    descriptors::snapshot_taken();
+    memory::snapshot_taken();
+}
+
+/// Puts the kernel's side back to where it was when the snapshot was taken. Called before memory is restored.
+pub fn undo() {
+    memory::undo();
+    descriptors::undo();
+    signals::undo();
+    threads::undo();
+}

@@ -1,0 +1,75 @@
+//! A thread of the program, in one execution.
+
+use symdpor_abi::op::Op;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Life {
+    /// Not created in this execution.
+    Unborn = 0,
+    Alive,
+    Ended,
+}
+
+/// What a thread does when it is joined or detached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Joining {
+    Joinable = 0,
+    Detached,
+    Joined,
+}
+
+/// What the entry function returns: C11's threads return an int.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Start {
+    Posix = 0,
+    C11,
+}
+
+/// All zero is an unborn thread.
+#[repr(C)]
+pub struct Thread {
+    pub life: Life,
+    pub joining: Joining,
+    pub start_kind: Start,
+    /// Runs its prologue within its creator's transition.
+    pub in_prologue: bool,
+    /// It stands before its pending operation.
+    pub has_pending: bool,
+    /// In the sleep set.
+    pub asleep: bool,
+    /// Its last operation was a yield, or the fourth in a row that changed nothing.
+    pub yields: bool,
+    /// Operations in a row that changed nothing.
+    pub idle_ops: u8,
+    pub creator: u16,
+    /// Saved stack pointer while it does not run.
+    pub sp: usize,
+    pub fs: usize,
+    /// Its newest shadow frame while it does not run.
+    pub top: usize,
+    /// The operation it is about to do, once it has reached one.
+    pub pending: Op,
+    /// `*const Site` of that operation, or 0.
+    pub pending_site: usize,
+    /// Raw address of the object of that operation, for those whose being enabled depends on it.
+    pub pending_address: usize,
+    /// The condition variable it waits for, and the mutex to take again.
+    pub waits_for: usize,
+    pub waits_with: usize,
+    /// Orders waiters: the number of the step at which it began to wait.
+    pub waits_since: u32,
+    pub start: usize,
+    pub argument: usize,
+    pub result: usize,
+    /// Destructors of thread-locals: the newest block of the list.
+    pub destructors: usize,
+}
+
+impl Thread {
+    pub fn is_alive(&self) -> bool {
+        self.life == Life::Alive
+    }
+}

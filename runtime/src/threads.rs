@@ -1,0 +1,134 @@
+//! Creating, joining, detaching and ending threads.
+
+use crate::cycle;
+use crate::destructors;
+use crate::end::{self, Details};
+use crate::exec;
+use crate::keys;
+use crate::pool;
+use crate::races;
+use crate::sched;
+use crate::sys::context;
+use crate::thread::{Joining, Life, Start};
+use symdpor_abi::MAX_THREADS;
+use symdpor_abi::channel::{ErrorKind, Outcome};
+use symdpor_abi::object::ObjectId;
+use symdpor_abi::op::{Op, OpKind};
+
+const EINVAL: i32 = 22;
+const ESRCH: i32 = 3;
+const EDEADLK: i32 = 35;
+
+/// Creates a thread; returns its `pthread_t`. Its prologue runs here and now.
+pub fn create(start: usize, argument: usize, kind: Start, detached: bool) -> usize {
+    cycle::enter();
+    let mut op = Op::new(OpKind::ThreadCreate, ObjectId::THREADS);
+    op.arg = exec::get().thread_count as u32;
+    sched::visible(op, 0, 0);
+    let exec = exec::get();
+    let number = exec.thread_count;
+    if let Some(step) = sched::last_step() {
+        step.op.arg = number as u32;
+    }
+    let slot = slot_for(number);
+    let creator = exec.current;
+    exec.thread_count += 1;
+    let thread = &mut exec.threads[number as usize];
+    thread.life = Life::Alive;
+    thread.joining = if detached { Joining::Detached } else { Joining::Joinable };
+    (thread.start, thread.argument, thread.start_kind) = (start, argument, kind);
+    thread.in_prologue = true;
+    thread.creator = creator;
+    thread.fs = slot.fs;
+    // SAFETY: the stack below the parked thread's frames belongs to this context alone.
+    thread.sp = unsafe { context::prepare(slot.sp, begin, number as usize) };
+    races::detector().thread_created(creator, number);
+    sched::run_prologue(number);
+    slot.handle
+}
+
+fn slot_for(number: u16) -> pool::Slot {
+    if let Some(slot) = pool::slot(number as usize) {
+        return slot;
+    }
+    if number as usize >= MAX_THREADS {
+        end::unsupported(format_args!("the program creates more than {} threads", MAX_THREADS - 1));
+    }
+    end::finish(Outcome::Again)
+}
+
+extern "C" fn begin(number: usize) -> ! {
+    let thread = &exec::get().threads[number];
+    let (start, argument, kind) = (thread.start, thread.argument, thread.start_kind);
+    // SAFETY: the program passed this function to be the thread's, of the type that goes with the call it used.
+    let result = unsafe {
+        match kind {
+            Start::Posix => core::mem::transmute::<usize, extern "C-unwind" fn(usize) -> usize>(start)(argument),
+            Start::C11 => core::mem::transmute::<usize, extern "C-unwind" fn(usize) -> i32>(start)(argument) as usize,
+        }
+    };
+    finish(result)
+}
+
+/// Ends the running thread: destructors, then another thread runs.
+pub fn finish(result: usize) -> ! {
+    destructors::run();
+    keys::run_destructors();
+    let exec = exec::get();
+    let me = exec::me();
+    me.result = result;
+    let others = exec.threads[..exec.thread_count as usize].iter().filter(|t| t.is_alive()).count() > 1;
+    if !others {
+        // The last thread to end ends the process, as if by exit(0).
+        crate::interpose::process::exit(0);
+    }
+    me.life = Life::Ended;
+    sched::leave_ended()
+}
+
+/// The thread that a `pthread_t` stands for in this execution.
+pub fn number_of(handle: usize) -> Option<u16> {
+    let exec = exec::get();
+    if handle == exec.threads[0].fs {
+        return Some(0);
+    }
+    pool::number_of(handle).map(|n| n as u16).filter(|&n| n < exec.thread_count)
+}
+
+fn misuse(message: &str) -> ! {
+    end::error(ErrorKind::LockMisuse, &Details::at(0), format_args!("{message}"))
+}
+
+/// Waits for a thread to end; its result, or an error number.
+pub fn join(handle: usize) -> Result<usize, i32> {
+    let Some(number) = number_of(handle) else { return Err(ESRCH) };
+    if number == exec::get().current {
+        return Err(EDEADLK);
+    }
+    match exec::get().threads[number as usize].joining {
+        Joining::Detached => misuse("a detached thread is joined"),
+        Joining::Joined => misuse("a thread is joined a second time"),
+        Joining::Joinable => {}
+    }
+    let mut op = Op::new(OpKind::ThreadJoin, ObjectId::NONE);
+    op.arg = number as u32;
+    sched::visible(op, 0, 0);
+    let exec = exec::get();
+    races::detector().thread_joined(exec.current, number);
+    let thread = &mut exec.threads[number as usize];
+    thread.joining = Joining::Joined;
+    Ok(thread.result)
+}
+
+pub fn detach(handle: usize) -> i32 {
+    let Some(number) = number_of(handle) else { return ESRCH };
+    let thread = &mut exec::get().threads[number as usize];
+    match thread.joining {
+        Joining::Joinable => {
+            thread.joining = Joining::Detached;
+            0
+        }
+        Joining::Detached => EINVAL,
+        Joining::Joined => misuse("a thread that was joined is detached"),
+    }
+}

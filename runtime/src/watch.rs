@@ -1,0 +1,44 @@
+//! The earlier access of a data race: found by running the same plan again and noting the stack of each access to the
+//! granule, so that ordinary executions need not keep stacks.
+
+use crate::cell::Global;
+use crate::channel;
+use crate::end::Details;
+use crate::exec;
+use crate::names;
+use crate::stack::Stack;
+use symdpor_abi::MAX_THREADS;
+use symdpor_abi::channel::options;
+
+/// Per thread: the last read and the last write of the watched granule.
+static LAST: Global<[[Stack; 2]; MAX_THREADS]> = Global::new([[Stack::EMPTY; 2]; MAX_THREADS]);
+
+pub fn is_on() -> bool {
+    channel::says(options::WATCH)
+}
+
+/// Notes an access of the running thread if it touches the watched granule.
+pub fn note(address: usize, len: usize, writes: bool, site: usize) {
+    let watched = channel::header().watch;
+    let first = address & !7;
+    let granules = ((address + len.max(1) - 1 - first) / 8 + 1).min(1 << 20);
+    if (0..granules).any(|i| names::object(first + 8 * i).0 == watched) {
+        LAST.get()[exec::get().current as usize % MAX_THREADS][writes as usize] = Stack::here(site);
+    }
+}
+
+/// The stack of the earlier access that a race tells of.
+pub fn earlier(details: &Details) -> Option<&'static Stack> {
+    if !is_on() || details.other_thread as usize >= MAX_THREADS {
+        return None;
+    }
+    let writes = details.access_bits >> 1 & 1;
+    let stack = &LAST.get()[details.other_thread as usize][writes as usize];
+    (stack.len > 0).then_some(stack)
+}
+
+pub fn reset() {
+    if is_on() {
+        *LAST.get() = [[Stack::EMPTY; 2]; MAX_THREADS];
+    }
+}
