@@ -1,0 +1,193 @@
+//! Whether the program does the same again when it is run the same way.
+//!
+//! Each execution repeats a prefix of an earlier one. If what it does there differs, something that nobody controls decides
+//! what the program does, and no claim about "all executions" can be made: the first step that differs is reported and
+//! the search ends. The check is a wrapper around any explorer.
+
+use crate::explorer::{Explorer, Statistics};
+use symdpor_trace::{Execution, Op, OpKind, PendingOp, Plan, Step, ThreadId};
+
+/// The first step that was not as before, or not as planned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// Position of the step.
+    pub position: usize,
+    /// The thread that was to make it.
+    pub thread: ThreadId,
+    pub difference: Difference,
+    /// What the thread did there before, if that is known.
+    pub expected: Option<Op>,
+    /// What was done there now.
+    pub found: Option<Op>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Difference {
+    /// The execution ended before.
+    Missing,
+    /// Another thread made the step.
+    Thread,
+    /// Other threads were able to run.
+    Enabled,
+    /// Another operation.
+    Operation,
+    /// The operation could go another number of ways, or did not go the way it was to.
+    Alternatives,
+}
+
+/// Remembers the last execution, and compares the next with it as far as both run the same way.
+#[derive(Default)]
+pub struct Determinism {
+    steps: Vec<Step>,
+    pending: Vec<PendingOp>,
+}
+
+impl Determinism {
+    pub fn new() -> Determinism {
+        Determinism::default()
+    }
+
+    /// Compares with steps that were recorded elsewhere.
+    pub fn expecting(steps: Vec<Step>) -> Determinism {
+        Determinism { steps, pending: Vec::new() }
+    }
+
+    /// Compares an execution that came from `plan` with the one before.
+    pub fn check(&mut self, plan: &Plan, execution: &Execution) -> Option<Divergence> {
+        let shared = self.shared(plan);
+        let divergence = self
+            .compare_prefix(&execution.steps[..execution.steps.len().min(shared)])
+            .or_else(|| self.compare_branch(shared, plan, execution))
+            .or_else(|| follows(plan, execution, shared.min(execution.steps.len())));
+        self.steps.truncate(shared);
+        self.steps.extend_from_slice(execution.steps.get(shared..).unwrap_or(&[]));
+        self.pending.clone_from(&execution.pending);
+        divergence
+    }
+
+    /// How many choices of the plan are what the last execution did.
+    fn shared(&self, plan: &Plan) -> usize {
+        let same = |(c, s): &(&symdpor_trace::Choice, &Step)| c.thread == s.thread && c.alternative == s.alternative;
+        plan.choices.iter().zip(&self.steps).take_while(same).count()
+    }
+
+    fn compare_prefix(&self, steps: &[Step]) -> Option<Divergence> {
+        let position = self.steps.iter().zip(steps).position(|(old, new)| old != new)?;
+        let (old, new) = (&self.steps[position], &steps[position]);
+        let difference = if old.thread != new.thread {
+            Difference::Thread
+        } else if old.enabled != new.enabled {
+            Difference::Enabled
+        } else if old.op != new.op {
+            Difference::Operation
+        } else {
+            Difference::Alternatives
+        };
+        Some(Divergence { position, thread: old.thread, difference, expected: Some(old.op), found: Some(new.op) })
+    }
+
+    /// Where the plan branches off, the state is still the same: the same threads can run, and the thread that runs now
+    /// does what it did later or was about to do.
+    fn compare_branch(&self, position: usize, plan: &Plan, execution: &Execution) -> Option<Divergence> {
+        let (choice, old) = (plan.choices.get(position)?, self.steps.get(position)?);
+        let new = execution.steps.get(position)?;
+        let expected = self.next_op(choice.thread, position);
+        let difference = if new.enabled != old.enabled {
+            Difference::Enabled
+        } else if new.thread == choice.thread && expected.is_some_and(|op| !may_be_same(&op, &new.op)) {
+            Difference::Operation
+        } else {
+            return None;
+        };
+        Some(Divergence { position, thread: choice.thread, difference, expected, found: Some(new.op) })
+    }
+
+    fn next_op(&self, thread: ThreadId, position: usize) -> Option<Op> {
+        let executed = self.steps[position..].iter().find(|s| s.thread == thread).map(|s| s.op);
+        executed
+            .or_else(|| self.pending.iter().find(|p| p.thread == thread && p.op.kind != OpKind::Waiting).map(|p| p.op))
+    }
+}
+
+/// Whether an execution did what the plan said, from a position on.
+pub(crate) fn follows(plan: &Plan, execution: &Execution, from: usize) -> Option<Divergence> {
+    for (position, choice) in plan.choices.iter().enumerate().skip(from) {
+        let found = execution.steps.get(position);
+        let difference = match found {
+            None => Difference::Missing,
+            Some(step) if step.thread != choice.thread => Difference::Thread,
+            Some(step) if step.alternative != choice.alternative => Difference::Alternatives,
+            Some(_) => continue,
+        };
+        let found = found.map(|s| s.op);
+        return Some(Divergence { position, thread: choice.thread, difference, expected: None, found });
+    }
+    None
+}
+
+/// Whether two operations may be the same pending operation, executed in different states.
+fn may_be_same(a: &Op, b: &Op) -> bool {
+    let place = |op: &Op| (op.object, op.mask, op.object2, op.mask2);
+    family(a.kind) & family(b.kind) != 0 && place(a) == place(b)
+}
+
+/// The pending operations that may become this one, as a bit set.
+fn family(kind: OpKind) -> u32 {
+    const CAS: u32 = 1 << OpKind::AtomicCas as u32;
+    const TRY: u32 = 1 << OpKind::TryLock as u32;
+    const ONCE: u32 = 1 << OpKind::Once as u32;
+    let own = 1 << kind as u32;
+    match kind {
+        OpKind::AtomicLoad | OpKind::AtomicRmw => own | CAS,
+        OpKind::MutexLock | OpKind::TryLockFailed => own | TRY,
+        OpKind::OnceBegin | OpKind::OnceDone => own | ONCE,
+        _ => own,
+    }
+}
+
+/// An explorer whose executions are checked. At the first divergence the search ends.
+pub struct Checked<E> {
+    inner: E,
+    plan: Plan,
+    determinism: Determinism,
+    divergence: Option<Divergence>,
+}
+
+impl<E: Explorer> Checked<E> {
+    pub fn new(inner: E) -> Checked<E> {
+        Checked { inner, plan: Plan::default(), determinism: Determinism::new(), divergence: None }
+    }
+
+    pub fn divergence(&self) -> Option<&Divergence> {
+        self.divergence.as_ref()
+    }
+
+    pub fn inner(&self) -> &E {
+        &self.inner
+    }
+}
+
+impl<E: Explorer> Explorer for Checked<E> {
+    fn first(&mut self) -> Plan {
+        self.plan = self.inner.first();
+        self.plan.clone()
+    }
+
+    fn next(&mut self, last: &Execution) -> Option<Plan> {
+        self.divergence = self.determinism.check(&self.plan, last);
+        if self.divergence.is_some() {
+            return None;
+        }
+        let plan = self.inner.next(last)?;
+        self.plan.clone_from(&plan);
+        Some(plan)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn depth(&self) -> usize {
+        self.inner.depth()
+    }
+}

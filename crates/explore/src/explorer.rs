@@ -1,0 +1,61 @@
+//! What every search algorithm is: an oracle that turns the last execution into the next plan.
+
+use symdpor_trace::{End, Execution, Plan};
+
+/// A search over the executions of one program. The caller runs [`Explorer::first`], then whatever
+/// [`Explorer::next`] answers to each execution, until it answers `None`: then every behaviour has been covered.
+pub trait Explorer {
+    /// The plan of the first execution.
+    fn first(&mut self) -> Plan;
+
+    /// The plan of the next execution, after `last` came from the plan before.
+    fn next(&mut self, last: &Execution) -> Option<Plan>;
+
+    /// What has been explored so far.
+    fn statistics(&self) -> Statistics;
+
+    /// The position where the last plan branches off, for a line of progress.
+    fn depth(&self) -> usize;
+}
+
+/// Counts over all executions that an explorer was shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Run to an end, be it an error.
+    pub executions: u64,
+    /// Cut off as redundant because only sleeping threads were left.
+    pub blocked: u64,
+    /// Transitions executed, those of replayed prefixes included.
+    pub transitions: u64,
+    /// Length of the longest execution.
+    pub longest: usize,
+}
+
+impl Statistics {
+    pub(crate) fn count(&mut self, execution: &Execution) {
+        match execution.end {
+            End::SleepBlocked => self.blocked += 1,
+            End::Complete | End::Cut => self.executions += 1,
+        }
+        self.transitions += execution.steps.len() as u64;
+        self.longest = self.longest.max(execution.steps.len());
+    }
+}
+
+impl<E: Explorer + ?Sized> Explorer for Box<E> {
+    fn first(&mut self) -> Plan {
+        (**self).first()
+    }
+
+    fn next(&mut self, last: &Execution) -> Option<Plan> {
+        (**self).next(last)
+    }
+
+    fn statistics(&self) -> Statistics {
+        (**self).statistics()
+    }
+
+    fn depth(&self) -> usize {
+        (**self).depth()
+    }
+}

@@ -1,0 +1,254 @@
+//! The current execution with its happens-before relation, and the races of each new operation with it.
+//!
+//! Happens-before here is the order that the *dependence* of operations gives (`abi::op`), which says which executions
+//! are equivalent; it is not the order of declared memory orders that data races are judged by. Its edges: program order,
+//! dependent operations, creation to the new thread's first event, a thread's last event to its join, a signal or
+//! broadcast to the next event of the thread that it woke.
+//!
+//! A *race* is an event and a later operation of another thread that depend on each other, are not ordered by anything
+//! between them, and could go the other way round. (Abdulla et al., POPL 2014, Definition 3.3; for locks see
+//! [`History::races`].)
+//!
+//! Events are kept as a stack: the search takes back the events after the point where it branches off, and the cost of
+//! adding one does not depend on how many there are.
+
+use crate::clock::{Clock, ClockStore, Past};
+use crate::objects::{Mark, NONE, Objects};
+use symdpor_abi::op::{Access, Op, OpKind};
+use symdpor_trace::{ThreadId, ThreadSet};
+
+/// An event that an operation of another thread could have preceded.
+#[derive(Clone, Debug)]
+pub struct Race {
+    /// Position of the event.
+    pub earlier: usize,
+    /// The thread of the later operation.
+    pub thread: ThreadId,
+    /// The threads that can begin an execution, from the state before the event, in which the later operation goes
+    /// first: those whose next events there depend on nothing that has to come in between.
+    pub initials: ThreadSet,
+    /// One of the initials: the thread that did begin it.
+    pub first: ThreadId,
+}
+
+#[derive(Clone)]
+struct Event {
+    thread: ThreadId,
+    op: Op,
+    clock: Clock,
+    /// One more than the last position of another thread's event that happens before this one, or 0.
+    reach: u32,
+    /// The event that had woken the thread, or `NONE`.
+    woken_by: u32,
+    clocks_before: usize,
+    objects_before: Mark,
+}
+
+struct Thread {
+    /// Positions of its events.
+    events: Vec<u32>,
+    created_by: u32,
+    /// The signal or broadcast that woke it, until its next event.
+    woken_by: u32,
+}
+
+#[derive(Default)]
+pub struct History {
+    events: Vec<Event>,
+    threads: Vec<Thread>,
+    clocks: ClockStore,
+    objects: Objects,
+    past: Past,
+    candidates: Vec<u32>,
+}
+
+/// Whether an operation waits until its object is free.
+fn waits(op: &Op) -> bool {
+    op.kind == OpKind::OnceDone || op.access() == Some(Access::Acquire)
+}
+
+/// The thread that an operation's argument names.
+fn named_thread(op: &Op) -> Option<ThreadId> {
+    u16::try_from(op.arg).ok().map(ThreadId)
+}
+
+impl History {
+    /// Adds an event, and its races with the events before it to `races`.
+    pub fn push(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
+        let position = self.events.len() as u32;
+        self.races(thread, op, races);
+        if let (OpKind::ThreadJoin, Some(target)) = (op.kind, named_thread(op)) {
+            self.join(self.last_event(target));
+        }
+        let before = (self.clocks.len(), self.objects.mark());
+        let clock = self.past.store(&mut self.clocks);
+        self.objects.record(op, position, thread);
+        let state = self.thread(thread);
+        let woken_by = std::mem::replace(&mut state.woken_by, NONE);
+        state.events.push(position);
+        self.wake(op, position);
+        let (clocks_before, objects_before) = before;
+        let reach = self.past.reach();
+        self.events.push(Event { thread, op: *op, clock, reach, woken_by, clocks_before, objects_before });
+    }
+
+    /// Takes back the events from position `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        while self.events.len() > len {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        let Some(event) = self.events.pop() else { return };
+        self.unwake(&event.op, self.events.len() as u32);
+        let state = self.thread(event.thread);
+        state.events.pop();
+        state.woken_by = event.woken_by;
+        self.clocks.truncate(event.clocks_before);
+        self.objects.undo(event.objects_before);
+    }
+
+    /// Adds the races that `op`, done by `thread` now, would have with the events. Leaves its causal past in `self.past`.
+    ///
+    /// Candidates are looked at latest first, and each is added to the past once it has been looked at: whatever happens
+    /// before a later candidate is thereby no race any more.
+    ///
+    /// What waits for an object (a lock) cannot precede the release before it, but can precede the *acquisition* before that,
+    /// unless it is ordered after it by something other than the object. So this one is its only candidate; whether the
+    /// object has been released since, or is still held and the operation pending, makes no difference.
+    pub fn races(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
+        self.start(thread);
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        self.gather(op, &mut candidates);
+        if waits(op) {
+            self.race_with(thread, self.objects.acquired(op.object), races);
+            candidates.iter().for_each(|&event| self.join(event));
+        } else {
+            for &event in &candidates {
+                self.race_with(thread, event, races);
+                self.join(event);
+            }
+        }
+        self.candidates = candidates;
+    }
+
+    /// The events that `op` depends on, latest first. The end of the process depends on everything.
+    fn gather(&self, op: &Op, candidates: &mut Vec<u32>) {
+        if op.is_global() {
+            candidates.extend(self.threads.iter().filter_map(|t| t.events.last()));
+        } else {
+            self.objects.conflicts(op, candidates);
+        }
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// The past of the thread's next operation, without what it gets from the operation itself.
+    fn start(&mut self, thread: ThreadId) {
+        let (last, woken_by, created_by) = {
+            let state = self.thread(thread);
+            (state.events.last().copied(), state.woken_by, state.created_by)
+        };
+        let (base, reach) = match last {
+            Some(event) => (self.events[event as usize].clock, self.events[event as usize].reach),
+            None => (Clock::default(), 0),
+        };
+        self.past.start(thread, &self.clocks, base, reach);
+        if last.is_none() {
+            self.join(created_by);
+        }
+        self.join(woken_by);
+    }
+
+    fn join(&mut self, event: u32) {
+        if let Some(e) = self.events.get(event as usize) {
+            self.past.join(event, e.thread, self.clocks.get(e.clock));
+        }
+    }
+
+    fn race_with(&self, thread: ThreadId, earlier: u32, races: &mut Vec<Race>) {
+        let Some(event) = self.events.get(earlier as usize) else { return };
+        if self.past.covers(earlier, event.thread) {
+            return;
+        }
+        let (initials, first) = self.initials(thread, earlier);
+        races.push(Race { earlier: earlier as usize, thread, initials, first });
+    }
+
+    /// The threads that can go first from the state before `earlier` towards the operation whose past is `self.past`, and
+    /// the one that did. Only the causal past counts: what others did meanwhile need not come before the operation.
+    fn initials(&self, thread: ThreadId, earlier: u32) -> (ThreadSet, ThreadId) {
+        let mut initials = ThreadSet::new();
+        let mut first = (NONE, thread);
+        let own = std::iter::once(thread);
+        let others = self.past.threads().filter(|&t| t != thread && self.past.component(t) > earlier);
+        for t in own.chain(others) {
+            let Some(event) = self.first_event_after(t, earlier) else { continue };
+            first = first.min((event, t));
+            if self.events[event as usize].reach <= earlier {
+                initials.insert(t);
+            }
+        }
+        if self.first_event_after(thread, earlier).is_none() && self.past.reach() <= earlier {
+            initials.insert(thread);
+        }
+        (initials, first.1)
+    }
+
+    fn first_event_after(&self, thread: ThreadId, position: u32) -> Option<u32> {
+        let events = &self.threads.get(thread.index())?.events;
+        if *events.last()? <= position {
+            return None;
+        }
+        Some(events[events.partition_point(|&e| e <= position)])
+    }
+
+    /// The last event of a thread, or the one that created it if it has none.
+    fn last_event(&self, thread: ThreadId) -> u32 {
+        self.threads.get(thread.index()).map_or(NONE, |t| t.events.last().copied().unwrap_or(t.created_by))
+    }
+
+    fn thread(&mut self, thread: ThreadId) -> &mut Thread {
+        while self.threads.len() <= thread.index() {
+            self.threads.push(Thread { events: Vec::new(), created_by: NONE, woken_by: NONE });
+        }
+        &mut self.threads[thread.index()]
+    }
+
+    /// Notes which threads `op` at `position` has created or woken.
+    fn wake(&mut self, op: &Op, position: u32) {
+        match (op.kind, named_thread(op)) {
+            (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = position,
+            (OpKind::CondSignal, Some(waiter)) => {
+                let state = self.thread(waiter);
+                if state.woken_by == NONE {
+                    state.woken_by = position;
+                }
+            }
+            (OpKind::CondBroadcast, _) => self.wake_all(op, position),
+            _ => {}
+        }
+    }
+
+    fn wake_all(&mut self, broadcast: &Op, position: u32) {
+        for thread in &mut self.threads {
+            let last = thread.events.last().and_then(|&e| self.events.get(e as usize));
+            let waits = last.is_some_and(|e| e.op.kind == OpKind::CondWait && e.op.object == broadcast.object);
+            if waits && thread.woken_by == NONE {
+                thread.woken_by = position;
+            }
+        }
+    }
+
+    fn unwake(&mut self, op: &Op, position: u32) {
+        match (op.kind, named_thread(op)) {
+            (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = NONE,
+            (OpKind::CondSignal | OpKind::CondBroadcast, _) => {
+                let woken = self.threads.iter_mut().filter(|t| t.woken_by == position);
+                woken.for_each(|t| t.woken_by = NONE);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! All interleavings: every enabled thread, every way an operation can go, in every state.
+//!
+//! The reference that the reductions are held against. Looks at no operation at all.
+
+use crate::explorer::{Explorer, Statistics};
+use crate::tree::Tree;
+use symdpor_trace::{Execution, Plan};
+
+/// See the module.
+pub struct AllInterleavings {
+    tree: Tree,
+    statistics: Statistics,
+}
+
+impl AllInterleavings {
+    pub fn new() -> AllInterleavings {
+        AllInterleavings { tree: Tree::new(false), statistics: Statistics::default() }
+    }
+}
+
+impl Default for AllInterleavings {
+    fn default() -> Self {
+        AllInterleavings::new()
+    }
+}
+
+impl Explorer for AllInterleavings {
+    fn first(&mut self) -> Plan {
+        Plan::default()
+    }
+
+    fn next(&mut self, last: &Execution) -> Option<Plan> {
+        self.statistics.count(last);
+        if let Some(first_new) = self.tree.first_new(&last.steps) {
+            for (position, step) in last.steps.iter().enumerate().skip(first_new) {
+                let node = self.tree.push(position, step);
+                node.backtrack.clone_from(&node.enabled);
+            }
+        }
+        self.tree.branch()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn depth(&self) -> usize {
+        self.tree.depth()
+    }
+}

@@ -1,0 +1,181 @@
+//! For each object, the last accesses that a new one could conflict with.
+//!
+//! Per byte of an object's granule the last write, and the reads since; an access that a later write has covered is
+//! found through that write, because it happens before it. Acquiring and releasing are writes here, observing is a read;
+//! the last acquisition is kept besides, since it is what a later acquisition competes with.
+//!
+//! A state is small and copied before it is changed, so that the changes of the last events can be taken back.
+
+use rustc_hash::FxHashMap;
+use symdpor_abi::op::{Access, Op};
+use symdpor_trace::{ObjectId, ThreadId};
+
+/// No event, no record.
+pub const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct ObjectState {
+    /// The last write of each byte, as an event.
+    writes: [u32; 8],
+    /// The last of the reads, as a record.
+    reads: u32,
+    /// The bytes that the reads touch.
+    read_bytes: u8,
+    /// The event that last acquired the object.
+    acquired: u32,
+}
+
+const UNTOUCHED: ObjectState = ObjectState { writes: [NONE; 8], reads: NONE, read_bytes: 0, acquired: NONE };
+
+/// A read of bytes that have not been written since, and the one before it.
+#[derive(Clone, Copy)]
+struct ReadRecord {
+    event: u32,
+    next: u32,
+    thread: ThreadId,
+    mask: u8,
+}
+
+/// What [`Objects`] was before an event.
+#[derive(Clone, Copy, Default)]
+pub struct Mark {
+    saved: usize,
+    reads: usize,
+}
+
+#[derive(Default)]
+pub struct Objects {
+    /// Dense numbers for objects. Only looked up, never iterated: its order decides nothing.
+    index: FxHashMap<ObjectId, u32>,
+    states: Vec<ObjectState>,
+    reads: Vec<ReadRecord>,
+    saved: Vec<(u32, ObjectState)>,
+}
+
+fn writes(access: Access) -> bool {
+    !matches!(access, Access::Read | Access::Observe)
+}
+
+fn bytes(mask: u8) -> impl Iterator<Item = usize> {
+    (0..8).filter(move |b| mask & (1 << b) != 0)
+}
+
+impl Objects {
+    pub fn mark(&self) -> Mark {
+        Mark { saved: self.saved.len(), reads: self.reads.len() }
+    }
+
+    /// Takes back all that was recorded since the mark.
+    pub fn undo(&mut self, mark: Mark) {
+        while self.saved.len() > mark.saved {
+            if let Some((object, state)) = self.saved.pop() {
+                self.states[object as usize] = state;
+            }
+        }
+        self.reads.truncate(mark.reads);
+    }
+
+    fn state(&self, object: ObjectId) -> Option<&ObjectState> {
+        self.index.get(&object).map(|&i| &self.states[i as usize])
+    }
+
+    /// The event that last acquired the object, or `NONE`.
+    pub fn acquired(&self, object: ObjectId) -> u32 {
+        self.state(object).map_or(NONE, |s| s.acquired)
+    }
+
+    /// Adds the events that conflict with `op` and are covered by no later one of them. Several times perhaps, in no order.
+    pub fn conflicts(&self, op: &Op, events: &mut Vec<u32>) {
+        for (object, mask, access) in op.accesses() {
+            let Some(state) = self.state(object) else { continue };
+            let mut last = NONE;
+            for byte in bytes(mask) {
+                if state.writes[byte] != last {
+                    last = state.writes[byte];
+                    events.push(last);
+                }
+            }
+            if writes(access) && state.read_bytes & mask != 0 {
+                self.reads_from(state.reads).filter(|r| r.mask & mask != 0).for_each(|r| events.push(r.event));
+            }
+        }
+        events.retain(|&e| e != NONE);
+    }
+
+    fn reads_from(&self, head: u32) -> impl Iterator<Item = &ReadRecord> {
+        std::iter::successors(self.reads.get(head as usize), |r| self.reads.get(r.next as usize))
+    }
+
+    /// Notes that `event` has done `op`.
+    pub fn record(&mut self, op: &Op, event: u32, thread: ThreadId) {
+        for (object, mask, access) in op.accesses() {
+            let index = self.intern(object);
+            self.saved.push((index, self.states[index as usize]));
+            let mut state = self.states[index as usize];
+            match access {
+                Access::Read | Access::Observe => self.add_read(&mut state, event, thread, mask),
+                _ => self.add_write(&mut state, event, mask),
+            }
+            if matches!(access, Access::Acquire | Access::TryAcquire) {
+                state.acquired = event;
+            }
+            self.states[index as usize] = state;
+        }
+    }
+
+    fn intern(&mut self, object: ObjectId) -> u32 {
+        let fresh = self.states.len() as u32;
+        let index = *self.index.entry(object).or_insert(fresh);
+        if index == fresh {
+            self.states.push(UNTOUCHED);
+        }
+        index
+    }
+
+    fn add_read(&mut self, state: &mut ObjectState, event: u32, thread: ThreadId, mask: u8) {
+        let mut next = state.reads;
+        // A thread that reads the same again and again is remembered once.
+        if let Some(head) = self.reads.get(next as usize).filter(|h| h.thread == thread && h.mask & !mask == 0) {
+            next = head.next;
+        }
+        state.reads = self.push_read(ReadRecord { event, next, thread, mask });
+        state.read_bytes |= mask;
+    }
+
+    fn push_read(&mut self, record: ReadRecord) -> u32 {
+        self.reads.push(record);
+        self.reads.len() as u32 - 1
+    }
+
+    fn add_write(&mut self, state: &mut ObjectState, event: u32, mask: u8) {
+        bytes(mask).for_each(|byte| state.writes[byte] = event);
+        if state.read_bytes & mask != 0 {
+            self.drop_reads(state, mask);
+        }
+    }
+
+    /// Forgets the reads of the bytes in `mask`, and of the rest all but each thread's last.
+    fn drop_reads(&mut self, state: &mut ObjectState, mask: u8) {
+        let mut cursor = if state.read_bytes & !mask == 0 { NONE } else { state.reads };
+        (state.reads, state.read_bytes) = (NONE, 0);
+        let first = self.reads.len();
+        while let Some(&record) = self.reads.get(cursor as usize) {
+            cursor = record.next;
+            let rest = record.mask & !mask;
+            let kept = &self.reads[first..];
+            if rest != 0 && !kept.iter().any(|k| k.thread == record.thread && rest & !k.mask == 0) {
+                self.reads.push(ReadRecord { mask: rest, next: NONE, ..record });
+                state.read_bytes |= rest;
+            }
+        }
+        self.link(state, first);
+    }
+
+    /// Chains the records from `first` on, which are there latest first.
+    fn link(&mut self, state: &mut ObjectState, first: usize) {
+        for i in (first..self.reads.len()).rev() {
+            self.reads[i].next = state.reads;
+            state.reads = i as u32;
+        }
+    }
+}
