@@ -76,9 +76,8 @@ impl Bits {
 struct Table {
     kinds: [Kind; LIMIT],
     saved: [Saved; LIMIT],
+    /// Duplicates that the program must not see.
     hidden: Bits,
-    /// A hidden descriptor of a number that is not kept track of.
-    hidden_high: usize,
     /// Opened, closed or replaced in this execution.
     touched: Bits,
     /// Some offset may have been moved in this execution.
@@ -95,22 +94,13 @@ static TABLE: Global<Table> = Global::new(Table {
     },
     saved: [Saved { open: false, close_on_exec: false, kind: Kind::Unknown, backup: 0, offset: None }; LIMIT],
     hidden: Bits::new(),
-    hidden_high: usize::MAX,
     touched: Bits::new(),
     moved: false,
 });
 
-/// The program shall not see this descriptor: it can neither use nor close it.
-pub fn hide(fd: i32) {
-    match TABLE.get() {
-        table if (fd as usize) < LIMIT => table.hidden.insert(fd as usize),
-        table => table.hidden_high = fd as usize,
-    }
-}
-
+/// Whether a descriptor is the runtime's: the program can neither use nor close it.
 pub fn is_hidden(fd: usize) -> bool {
-    let table = TABLE.get();
-    fd == table.hidden_high || (fd < LIMIT && table.hidden.has(fd))
+    fd == crate::init::channel_fd() || (fd < LIMIT && TABLE.get().hidden.has(fd))
 }
 
 /// The descriptor in an argument: the kernel looks at the lower 32 bits only.
@@ -209,7 +199,7 @@ fn duplicate_hidden(fd: usize) -> u16 {
             "the program closes descriptor {fd}, and there are too few free ones to keep a duplicate of it"
         ));
     }
-    hide(backup as i32);
+    TABLE.get().hidden.insert(backup as usize);
     backup as u16
 }
 
@@ -295,11 +285,14 @@ fn restore_offsets(saved: &[Saved; LIMIT]) {
     }
 }
 
-/// Ends with a message that names the file of a descriptor.
-pub fn with_path(fd: i32, message: impl FnOnce(&[u8]) -> !) -> ! {
+/// Room for the path of a descriptor in a message.
+pub type Path = [u8; 256];
+
+/// The path of a descriptor's file, for messages.
+pub fn path_of(fd: usize, path: &mut Path) -> &[u8] {
     let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
     let mut digits = [0u8; 10];
-    let mut rest = fd.unsigned_abs();
+    let mut rest = fd as u32;
     let mut count = 0;
     while rest != 0 || count == 0 {
         digits[count] = b'0' + (rest % 10) as u8;
@@ -309,12 +302,11 @@ pub fn with_path(fd: i32, message: impl FnOnce(&[u8]) -> !) -> ! {
     for (to, from) in link[14..].iter_mut().zip(digits[..count].iter().rev()) {
         *to = *from;
     }
-    let mut path = [0u8; 256];
     let got = real(nr::readlink, [link.as_ptr() as usize, path.as_mut_ptr() as usize, path.len(), 0, 0, 0]);
-    message(&path[..got.max(0) as usize])
+    &path[..got.max(0) as usize]
 }
 
 /// Ends because `what` uses a descriptor that is a pipe, a socket or a device.
 pub fn refuse_other(fd: usize, what: &str) -> ! {
-    with_path(fd as i32, |path| refusal::uses_channel(what, path))
+    refusal::uses_channel(what, path_of(fd, &mut [0; 256]))
 }

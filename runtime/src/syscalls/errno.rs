@@ -1,7 +1,6 @@
 //! The error numbers that are answered here, negated as system calls return them.
 
 pub const EPERM: isize = -1;
-pub const ESRCH: isize = -3;
 pub const EAGAIN: isize = -11;
 pub const EBADF: isize = -9;
 pub const ECHILD: isize = -10;
@@ -9,11 +8,9 @@ pub const ENOMEM: isize = -12;
 pub const EFAULT: isize = -14;
 pub const EINVAL: isize = -22;
 pub const EMFILE: isize = -24;
-pub const ENOTTY: isize = -25;
 pub const ESPIPE: isize = -29;
 pub const ERANGE: isize = -34;
 pub const ENOSYS: isize = -38;
-pub const EOPNOTSUPP: isize = -95;
 
 /// Sets the C library's `errno` of the running thread.
 pub fn set(error: isize) {

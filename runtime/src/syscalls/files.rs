@@ -3,7 +3,7 @@
 //! Standard input and output go to their own modules whatever their number. Reading files is real: contents do not
 //! change, and offsets are put back. After the snapshot nothing is written anywhere but to sinks.
 
-use super::descriptors::{Kind, kind, moves, number, refuse_other, with_path};
+use super::descriptors::{Kind, kind, moves, number, path_of, refuse_other};
 use super::errno::{EBADF, EFAULT, EINVAL, ESPIPE};
 use super::kernel::{self, load, mapped, real, writable};
 use super::names::{name, nr};
@@ -69,7 +69,7 @@ fn write_kind(call: usize, fd: usize, kind: Kind, buffer: usize, len: usize) -> 
         Kind::Sink | Kind::Random => real(nr::write, [fd, buffer, len, 0, 0, 0]),
         _ if !is_taken() => real(nr::write, [fd, buffer, len, 0, 0, 0]),
         _ if !is_writable(fd) => EBADF,
-        Kind::Regular => with_path(fd as i32, |path| refusal::changes_file(name(call), path)),
+        Kind::Regular => refusal::changes_file(name(call), path_of(fd, &mut [0; 256])),
         _ => refuse_other(fd, name(call)),
     }
 }

@@ -6,10 +6,11 @@
 //!
 //! Not covered: shared mappings of files that can be written to; addresses of the program's own choice.
 
+use super::descriptors::{number, path_of};
 use super::errno::{EINVAL, ENOMEM};
 use super::kernel::real;
 use super::names::{name, nr};
-use super::refusal::{Reason, changes_old_mapping, refuse};
+use super::refusal::{Reason, changes_file, changes_old_mapping, refuse};
 use super::{Args, state};
 use crate::cell::Global;
 use crate::end::unsupported;
@@ -128,7 +129,7 @@ fn check_sharing(args: Args) {
     let [_, _, protection, flags, fd, _] = args;
     let shared_file = flags & MAP_SHARED != 0 && flags & MAP_ANONYMOUS == 0;
     if is_taken() && shared_file && protection & PROT_WRITE != 0 {
-        super::descriptors::with_path(fd as i32, |path| super::refusal::changes_file("mmap", path));
+        changes_file("mmap", path_of(number(fd), &mut [0; 256]));
     }
 }
 

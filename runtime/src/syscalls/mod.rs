@@ -34,8 +34,8 @@ mod stdin;
 pub mod threads;
 pub mod time;
 
-pub use descriptors::hide;
 pub use names::name;
+pub use process::{NAME_BYTES, get_name, set_name};
 pub use signals::program_handles;
 
 /// The arguments of a system call, as they were in the registers.
@@ -63,6 +63,8 @@ impl State {
 }
 
 fn state() -> &'static mut State {
+    // Interposed functions may be called before the runtime's constructor.
+    crate::init::ensure();
     &mut crate::exec::get().syscalls
 }
 

@@ -52,7 +52,8 @@ pub fn exit_thread(call: usize, args: Args) -> isize {
     exit(call, args)
 }
 
-const NAME_BYTES: usize = 16;
+/// Length of a thread's name, with the NUL at its end.
+pub const NAME_BYTES: usize = 16;
 pub type Name = [u8; NAME_BYTES];
 
 static NAMES: PerThread<Name> = PerThread::new([0; NAME_BYTES]);

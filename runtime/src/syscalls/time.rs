@@ -45,7 +45,7 @@ impl Timespec {
         Timespec { seconds: (nanoseconds / SECOND) as i64, fraction: (nanoseconds % SECOND) as i64 }
     }
 
-    fn timeval(nanoseconds: u64) -> Timespec {
+    pub fn timeval(nanoseconds: u64) -> Timespec {
         Timespec { seconds: (nanoseconds / SECOND) as i64, fraction: (nanoseconds % SECOND / 1_000) as i64 }
     }
 
@@ -73,6 +73,11 @@ pub fn now(clock: i32) -> Option<u64> {
     let start = start_of(clock)?;
     state().clock.advance(PER_QUERY);
     Some(start + state().clock.0)
+}
+
+/// The smallest step of a clock, in nanoseconds.
+pub fn resolution(clock: i32) -> Option<u64> {
+    start_of(clock).map(|_| 1)
 }
 
 pub fn realtime() -> u64 {
@@ -122,8 +127,8 @@ pub fn clock_gettime(_: usize, args: Args) -> isize {
 }
 
 pub fn clock_getres(_: usize, args: Args) -> isize {
-    match start_of(args[0] as i32) {
-        Some(_) => written(store_if_asked(args[1], Timespec { seconds: 0, fraction: 1 })),
+    match resolution(args[0] as i32) {
+        Some(resolution) => written(store_if_asked(args[1], Timespec::new(resolution))),
         None => EINVAL,
     }
 }

@@ -1,0 +1,121 @@
+//! Functions of the thread API, and others that wait or make processes, that are not handled yet: each ends the run with
+//! its own name, rather than hang in libc or show up under the name of some system call inside it.
+//!
+//! Only calls count: code that merely refers to one of these is not affected. Making and destroying objects stays
+//! libc's, since that neither waits nor orders anything; using them is refused.
+
+use crate::end::unsupported;
+use crate::syscalls::{self, errno, signals};
+use crate::threads::number_of;
+
+fn refuse(name: &str) -> ! {
+    crate::init::ensure();
+    unsupported(format_args!("the program calls {name}(), which symdpor cannot control yet"))
+}
+
+fn refuse_timed(name: &str) -> ! {
+    unsupported(format_args!("the program calls {name}(); waiting with a time limit is not supported yet"))
+}
+
+fn refuse_process(name: &str) -> ! {
+    unsupported(format_args!(
+        "the program calls {name}(); only the threads of one process are supported, not several processes"
+    ))
+}
+
+fn refuse_signal(name: &str) -> ! {
+    unsupported(format_args!(
+        "the program calls {name}(); signals from outside and timers that send them are not supported"
+    ))
+}
+
+macro_rules! refused {
+    ($how:ident: $($name:ident)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            extern "C" fn $name() -> ! {
+                $how(stringify!($name))
+            }
+        )*
+    };
+}
+
+refused! { refuse:
+    pthread_rwlock_rdlock pthread_rwlock_tryrdlock pthread_rwlock_wrlock pthread_rwlock_trywrlock pthread_rwlock_unlock
+    pthread_barrier_wait
+    pthread_spin_lock pthread_spin_trylock pthread_spin_unlock
+    sem_open sem_close sem_unlink sem_post sem_wait sem_trywait
+    pthread_mutex_consistent pthread_mutex_setprioceiling
+    pthread_cancel pthread_tryjoin_np
+    mq_open mq_close mq_unlink mq_send mq_receive mq_notify mq_getattr mq_setattr
+    aio_read aio_write aio_fsync aio_error aio_return aio_cancel aio_suspend lio_listio
+    aio_read64 aio_write64 aio_fsync64 aio_error64 aio_return64 aio_cancel64 aio_suspend64 lio_listio64
+    getaddrinfo_a
+}
+
+refused! { refuse_timed:
+    pthread_rwlock_timedrdlock pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock
+    sem_timedwait sem_clockwait
+    pthread_cond_timedwait pthread_cond_clockwait
+    pthread_mutex_timedlock pthread_mutex_clocklock
+    pthread_timedjoin_np pthread_clockjoin_np
+    mtx_timedlock cnd_timedwait
+    mq_timedsend mq_timedreceive
+}
+
+refused! { refuse_process:
+    fork _Fork vfork __fork __vfork __libc_fork forkpty daemon system popen posix_spawn posix_spawnp clone
+    execl execle execlp execv execve execvp execvpe execveat fexecve
+}
+
+refused! { refuse_signal:
+    pause sigpause sigsuspend sigwait sigwaitinfo sigtimedwait pthread_sigqueue
+    timer_create timer_settime timer_gettime timer_getoverrun timer_delete ualarm
+}
+
+/// Whether a thread handle is the running thread's: libc's handle is the address of the thread control block.
+fn is_self(thread: usize) -> bool {
+    thread == crate::sys::context::fs_base()
+}
+
+/// Signals to oneself are delivered; 0 asks whether the thread is there.
+#[unsafe(no_mangle)]
+extern "C" fn pthread_kill(thread: usize, signal: i32) -> i32 {
+    if signal == 0 {
+        return 0;
+    }
+    if !is_self(thread) {
+        unsupported(format_args!(
+            "the program calls pthread_kill() for another thread; only signals that a thread sends itself are supported"
+        ));
+    }
+    -signals::raise(signal as usize) as i32
+}
+
+/// libc would write the name of another thread to a file of the kernel's.
+#[unsafe(no_mangle)]
+extern "C" fn pthread_setname_np(thread: usize, name: *const core::ffi::c_char) -> i32 {
+    // SAFETY: the caller passed a string.
+    let bytes = unsafe { core::ffi::CStr::from_ptr(name) }.to_bytes();
+    let mut kept = [0; syscalls::NAME_BYTES];
+    if bytes.len() >= kept.len() {
+        return -errno::ERANGE as i32;
+    }
+    kept[..bytes.len()].copy_from_slice(bytes);
+    if let Some(number) = number_of(thread) {
+        syscalls::set_name(number as usize, kept);
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pthread_getname_np(thread: usize, buffer: *mut u8, len: usize) -> i32 {
+    let name = number_of(thread).map_or([0; syscalls::NAME_BYTES], |number| syscalls::get_name(number as usize));
+    let used = name.iter().position(|&b| b == 0).unwrap_or(name.len() - 1) + 1;
+    if len < used {
+        return -errno::ERANGE as i32;
+    }
+    // SAFETY: the caller passed a buffer of `len` bytes.
+    unsafe { core::ptr::copy_nonoverlapping(name.as_ptr(), buffer, used) };
+    0
+}

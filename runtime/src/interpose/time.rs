@@ -1,0 +1,152 @@
+//! Clocks and sleeping. libc's versions read the clock without a system call (vDSO), so they are replaced as functions.
+
+use crate::syscalls::errno::{self, EINVAL};
+use crate::syscalls::time::{self, SECOND, Timespec};
+
+type Pointer = *mut Timespec;
+
+/// Writes through a pointer that the C standard lets the caller leave null.
+fn put<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: the caller passed it to be written to.
+        unsafe { to.write(value) };
+    }
+}
+
+fn get(from: *const Timespec) -> Timespec {
+    // SAFETY: the caller passed a time to be read.
+    unsafe { from.read() }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn clock_gettime(clock: i32, to: Pointer) -> i32 {
+    match time::now(clock) {
+        Some(now) => put(to, Timespec::new(now)),
+        None => return errno::result(EINVAL),
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn clock_getres(clock: i32, to: Pointer) -> i32 {
+    match time::resolution(clock) {
+        Some(resolution) => put(to, Timespec::new(resolution)),
+        None => return errno::result(EINVAL),
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gettimeofday(to: Pointer, zone: *mut [i32; 2]) -> i32 {
+    put(to, Timespec::timeval(time::realtime()));
+    put(zone, [0; 2]);
+    0
+}
+
+#[unsafe(export_name = "time")]
+extern "C" fn seconds(to: *mut i64) -> i64 {
+    let now = (time::realtime() / SECOND) as i64;
+    put(to, now);
+    now
+}
+
+/// Processor time in microseconds (`CLOCKS_PER_SEC` is a million).
+#[unsafe(no_mangle)]
+extern "C" fn clock() -> i64 {
+    const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
+    (time::now(CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0) / 1_000) as i64
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn timespec_get(to: Pointer, base: i32) -> i32 {
+    const TIME_UTC: i32 = 1;
+    if base != TIME_UTC {
+        return 0;
+    }
+    put(to, Timespec::new(time::realtime()));
+    base
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn timespec_getres(to: Pointer, base: i32) -> i32 {
+    const TIME_UTC: i32 = 1;
+    if base != TIME_UTC {
+        return 0;
+    }
+    put(to, Timespec::new(1));
+    base
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nanosleep(request: *const Timespec, _remaining: Pointer) -> i32 {
+    const CLOCK_MONOTONIC: i32 = 1;
+    errno::result(sleep_for(CLOCK_MONOTONIC, false, get(request)))
+}
+
+/// Returns the error instead of setting `errno`, as POSIX has it.
+#[unsafe(no_mangle)]
+extern "C" fn clock_nanosleep(clock: i32, flags: i32, request: *const Timespec, _remaining: Pointer) -> i32 {
+    const TIMER_ABSTIME: i32 = 1;
+    -sleep_for(clock, flags & TIMER_ABSTIME != 0, get(request)) as i32
+}
+
+/// C11: 0, or less than -1 for an error.
+#[unsafe(no_mangle)]
+extern "C" fn thrd_sleep(request: *const Timespec, _remaining: Pointer) -> i32 {
+    const CLOCK_REALTIME: i32 = 0;
+    if sleep_for(CLOCK_REALTIME, false, get(request)) == 0 { 0 } else { -2 }
+}
+
+fn sleep_for(clock: i32, absolute: bool, request: Timespec) -> isize {
+    match time::time_until(clock, absolute, request) {
+        Ok(nanoseconds) => {
+            time::sleep(nanoseconds);
+            0
+        }
+        Err(error) => error,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn usleep(microseconds: u32) -> i32 {
+    time::sleep(microseconds as u64 * 1_000);
+    0
+}
+
+/// Returns the seconds that were left: nothing interrupts it.
+#[unsafe(no_mangle)]
+extern "C" fn sleep(seconds: u32) -> u32 {
+    time::sleep(seconds as u64 * SECOND);
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn sched_yield() -> i32 {
+    time::pass_turn();
+    0
+}
+
+/// An older name of `sched_yield`.
+#[unsafe(no_mangle)]
+extern "C" fn pthread_yield() -> i32 {
+    time::pass_turn();
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn thrd_yield() {
+    time::pass_turn();
+}
+
+/// Everything runs on processor 0 as far as the program can tell. (The vDSO again.)
+#[unsafe(no_mangle)]
+extern "C" fn sched_getcpu() -> i32 {
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getcpu(processor: *mut u32, node: *mut u32) -> i32 {
+    put(processor, 0);
+    put(node, 0);
+    0
+}
