@@ -11,7 +11,7 @@ use crate::watch;
 use symdpor_abi::channel::{ErrorKind, options};
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_detect::Race;
-use symdpor_detect::heap::{self, Block, HeapFault};
+use symdpor_detect::heap::{Block, Heap, HeapFault, State};
 
 /// A thread that calls so many hooks without a visible operation lets others run: it may wait for one of them in a loop
 /// over a plain variable.
@@ -20,7 +20,7 @@ const QUIET_LIMIT: u32 = 1_000_000;
 #[inline(always)]
 pub fn plain(address: usize, len: usize, site: usize, writes: bool) {
     tick(site);
-    if heap::contains(address) {
+    if Heap::contains(address) {
         check_heap(address, len, site, writes);
     }
     if !snapshot::is_taken() {
@@ -55,7 +55,7 @@ pub fn write(address: usize, len: usize) {
 
 /// A synchronisation object is used: it must be alive, and not be written to as plain memory meanwhile.
 pub fn synchronisation_object(address: usize, len: usize) {
-    if heap::contains(address) {
+    if Heap::contains(address) {
         check_heap(address, len, 0, false);
     }
     if snapshot::is_taken() && races::is_on() {
@@ -149,8 +149,8 @@ fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, write
 /// Where a block came from and went to.
 pub fn block_details(details: &mut Details, block: &Block) {
     details.allocated = (block.alloc_site, block.thread as u32);
-    if block.freed {
-        details.freed = (block.free_site, block.freed_by as u32);
+    if block.state == State::Freed {
+        details.freed = (block.free_site, block.free_thread as u32);
     }
 }
 

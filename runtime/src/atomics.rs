@@ -11,7 +11,7 @@ use crate::watch;
 use symdpor_abi::module::AtomicKind;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
-use symdpor_detect::heap;
+use symdpor_detect::heap::Heap;
 
 /// A decoded `shape` argument.
 struct Shape {
@@ -66,7 +66,7 @@ fn op(address: usize, shape: &Shape) -> Op {
 pub fn before(address: usize, raw: u32, site: usize) {
     let shape = Shape::decode(raw);
     let writes = shape.kind != AtomicKind::Load;
-    if heap::contains(address) {
+    if Heap::contains(address) {
         access::check_heap(address, shape.size, site, writes);
     }
     if !snapshot::is_taken() {
@@ -74,7 +74,7 @@ pub fn before(address: usize, raw: u32, site: usize) {
     }
     sched::visible(op(address, &shape), 0, site);
     // Another thread may have freed the block meanwhile.
-    if heap::contains(address) {
+    if Heap::contains(address) {
         access::check_heap(address, shape.size, site, writes);
     }
     let old = value(address, shape.size);

@@ -39,9 +39,13 @@ pub fn enter() {
     main.fs = context::fs_base();
     // SAFETY: fresh memory; main's context is resumed by `run` only, with its own FS base.
     unsafe {
-        let sp = context::prepare(stack as usize + STACK_BYTES, run, 0);
+        let sp = context::prepare(stack as usize + STACK_BYTES, run as *const () as usize, 0, never);
         context::switch(&mut main.sp, sp, main.fs);
     }
+}
+
+extern "C" fn never(_: usize) -> ! {
+    end::quit(73)
 }
 
 extern "C" fn run(_: usize) -> ! {

@@ -2,7 +2,7 @@
 
 use crate::exec;
 
-type Destructor = extern "C-unwind" fn(usize);
+type Destructor = extern "C" fn(usize);
 
 #[repr(C)]
 struct Entry {

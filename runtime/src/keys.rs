@@ -12,7 +12,7 @@ const EINVAL: i32 = 22;
 /// How often the destructors of a thread are run while they leave values behind: PTHREAD_DESTRUCTOR_ITERATIONS.
 const ROUNDS: usize = 4;
 
-type Destructor = extern "C-unwind" fn(usize);
+type Destructor = extern "C" fn(usize);
 
 #[derive(Clone, Copy)]
 struct Key {

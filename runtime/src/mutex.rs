@@ -10,7 +10,7 @@ use crate::sched;
 use crate::stack;
 use crate::thread::Thread;
 use symdpor_abi::channel::ErrorKind;
-use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};
 
 pub const EPERM: i32 = 1;
 pub const EBUSY: i32 = 16;
@@ -140,17 +140,30 @@ pub fn try_lock(address: usize) -> i32 {
     if let Some(result) = relock(address) {
         return result;
     }
-    if crate::snapshot::is_taken() {
-        sched::visible(op(OpKind::TryLock, address), address, 0);
+    if !crate::snapshot::is_taken() {
+        return try_alone(address);
     }
+    sched::visible(op(OpKind::TryLock, address), address, 0);
     if is_free(address) {
         take(address, 1);
         sched::executed(OpKind::MutexLock);
+        if let Some(step) = sched::last_step() {
+            step.op.arg = TRIED;
+        }
         0
     } else {
         sched::executed(OpKind::TryLockFailed);
         EBUSY
     }
+}
+
+/// Before there are other threads.
+fn try_alone(address: usize) -> i32 {
+    if !is_free(address) {
+        return EBUSY;
+    }
+    take(address, 1);
+    0
 }
 
 pub fn unlock(address: usize) -> i32 {

@@ -5,7 +5,7 @@ use crate::pool;
 use crate::sys::maps;
 use core::ops::Range;
 use symdpor_abi::object::{ObjectId, Region};
-use symdpor_detect::heap;
+use symdpor_detect::heap::Heap;
 
 const MAX_LOADED: usize = 512;
 
@@ -88,7 +88,7 @@ pub fn find_loaded() {
 /// The name of the granule that holds an address.
 pub fn object(address: usize) -> ObjectId {
     let granule = address & !7;
-    if heap::contains(granule) {
+    if Heap::contains(granule) {
         return ObjectId::new(Region::Heap, granule as u64);
     }
     if pool::STACKS.contains(&granule) {

@@ -4,6 +4,7 @@ use crate::access;
 use crate::names;
 use crate::races;
 use crate::sched;
+use core::arch::naked_asm;
 use symdpor_abi::op::{Op, OpKind};
 
 const IN_PROGRESS: i32 = 1;
@@ -25,28 +26,63 @@ pub fn is_enabled(address: usize) -> bool {
     *at(address) & 3 != IN_PROGRESS
 }
 
-/// Calls `initialise` if nobody has; waits while another thread does.
-pub fn once(address: usize, initialise: extern "C-unwind" fn()) -> i32 {
+/// Whether the running thread has to call the initialiser; waits while another does.
+pub extern "C" fn begin(address: usize) -> bool {
     access::synchronisation_object(address, 4);
-    if crate::snapshot::is_taken() {
+    let taken = crate::snapshot::is_taken();
+    if taken {
         sched::visible(op(OpKind::Once, address), address, 0);
     }
     races::acquire(address);
-    if *at(address) == DONE {
-        sched::executed(OpKind::OnceDone);
-        return 0;
+    let done = *at(address) == DONE;
+    if taken {
+        sched::executed(if done { OpKind::OnceDone } else { OpKind::OnceBegin });
     }
-    sched::executed(OpKind::OnceBegin);
-    *at(address) = IN_PROGRESS;
-    initialise();
-    finish(address);
-    0
+    if !done {
+        *at(address) = IN_PROGRESS;
+    }
+    !done
 }
 
-fn finish(address: usize) {
+/// The initialiser has returned.
+pub extern "C" fn finish(address: usize) {
     if crate::snapshot::is_taken() {
         sched::visible(op(OpKind::OnceEnd, address), address, 0);
     }
     races::release(address);
     *at(address) = DONE;
+}
+
+/// `pthread_once` in assembly: an exception of the initialiser passes through this frame, which a Rust one would not let it.
+#[unsafe(naked)]
+pub unsafe extern "C" fn once(_control: usize, _initialise: usize) -> i32 {
+    naked_asm!(
+        "push rbx",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbx, -16",
+        "push r12",
+        ".cfi_def_cfa_offset 24",
+        ".cfi_offset r12, -24",
+        "sub rsp, 8",
+        ".cfi_def_cfa_offset 32",
+        "mov rbx, rdi",
+        "mov r12, rsi",
+        "call {begin}",
+        "test al, al",
+        "jz 2f",
+        "call r12",
+        "mov rdi, rbx",
+        "call {finish}",
+        "2:",
+        "xor eax, eax",
+        "add rsp, 8",
+        ".cfi_def_cfa_offset 24",
+        "pop r12",
+        ".cfi_def_cfa_offset 16",
+        "pop rbx",
+        ".cfi_def_cfa_offset 8",
+        "ret",
+        begin = sym begin,
+        finish = sym finish,
+    )
 }

@@ -61,8 +61,6 @@ pub struct Thread {
     pub waits_with: usize,
     /// Orders waiters: the number of the step at which it began to wait.
     pub waits_since: u32,
-    pub start: usize,
-    pub argument: usize,
     pub result: usize,
     /// Destructors of thread-locals: the newest block of the list.
     pub destructors: usize,

@@ -36,12 +36,12 @@ pub fn create(start: usize, argument: usize, kind: Start, detached: bool) -> usi
     let thread = &mut exec.threads[number as usize];
     thread.life = Life::Alive;
     thread.joining = if detached { Joining::Detached } else { Joining::Joinable };
-    (thread.start, thread.argument, thread.start_kind) = (start, argument, kind);
+    thread.start_kind = kind;
     thread.in_prologue = true;
     thread.creator = creator;
     thread.fs = slot.fs;
     // SAFETY: the stack below the parked thread's frames belongs to this context alone.
-    thread.sp = unsafe { context::prepare(slot.sp, begin, number as usize) };
+    thread.sp = unsafe { context::prepare(slot.sp, start, argument, returned) };
     races::detector().thread_created(creator, number);
     sched::run_prologue(number);
     slot.handle
@@ -57,17 +57,10 @@ fn slot_for(number: u16) -> pool::Slot {
     end::finish(Outcome::Again)
 }
 
-extern "C" fn begin(number: usize) -> ! {
-    let thread = &exec::get().threads[number];
-    let (start, argument, kind) = (thread.start, thread.argument, thread.start_kind);
-    // SAFETY: the program passed this function to be the thread's, of the type that goes with the call it used.
-    let result = unsafe {
-        match kind {
-            Start::Posix => core::mem::transmute::<usize, extern "C-unwind" fn(usize) -> usize>(start)(argument),
-            Start::C11 => core::mem::transmute::<usize, extern "C-unwind" fn(usize) -> i32>(start)(argument) as usize,
-        }
-    };
-    finish(result)
+/// The start function has returned.
+extern "C" fn returned(result: usize) -> ! {
+    let c11 = exec::me().start_kind == Start::C11;
+    finish(if c11 { result as i32 as usize } else { result })
 }
 
 /// Ends the running thread: destructors, then another thread runs.

@@ -2,6 +2,7 @@
 
 use crate::exec;
 use crate::threads;
+use core::arch::naked_asm;
 use core::ffi::CStr;
 
 /// The beginning of the C++ ABI's `_Unwind_Exception`, with room for the unwinder's private part.
@@ -15,9 +16,6 @@ struct Exception {
 const END_OF_STACK: i32 = 16;
 const NO_REASON: i32 = 0;
 
-type Stop = extern "C" fn(i32, i32, u64, usize, usize, usize) -> i32;
-type ForcedUnwind = unsafe extern "C-unwind" fn(*mut Exception, Stop, usize) -> i32;
-
 unsafe extern "C" {
     fn dlsym(handle: usize, name: *const core::ffi::c_char) -> *const ();
 }
@@ -30,26 +28,44 @@ extern "C" fn stop(_: i32, actions: i32, _: u64, _: usize, _: usize, argument: u
     NO_REASON
 }
 
-fn unwinder() -> Option<ForcedUnwind> {
+fn unwinder() -> usize {
     const NAME: &CStr = c"_Unwind_ForcedUnwind";
     // SAFETY: looks up a function that is there if the program can unwind at all.
-    let address = unsafe { dlsym(0, NAME.as_ptr()) };
-    // SAFETY: that is its type.
-    (!address.is_null()).then(|| unsafe { core::mem::transmute::<*const (), ForcedUnwind>(address) })
+    unsafe { dlsym(0, NAME.as_ptr()) as usize }
 }
 
-pub fn exit_thread(result: usize) -> ! {
-    if let Some(unwind) = unwinder() {
-        let exec = exec::get();
-        let block = exec.heap.allocate(exec.current, size_of::<Exception>(), 16, 0) as *mut Exception;
-        if !block.is_null() {
-            // SAFETY: a fresh block of that size; the unwinder calls `stop` at the latest at the end of the stack.
-            unsafe {
-                block.write(Exception { class: 0, cleanup: 0, private: [0; 6] });
-                unwind(block, stop, result);
-            }
-        }
+/// What [`exit_thread`] calls: with the unwinder its address and a new exception, otherwise not at all.
+#[repr(C)]
+struct Unwinding {
+    function: usize,
+    exception: usize,
+}
+
+extern "C" fn prepare(result: usize) -> Unwinding {
+    let exec = exec::get();
+    let function = unwinder();
+    let exception = exec.heap.allocate(exec.current, size_of::<Exception>(), 16, 0) as *mut Exception;
+    if function == 0 || exception.is_null() {
+        threads::finish(result);
     }
-    threads::finish(result)
+    // SAFETY: a fresh block of that size.
+    unsafe { exception.write(Exception { class: 0, cleanup: 0, private: [0; 6] }) };
+    Unwinding { function, exception: exception as usize }
 }
 
+/// Ends the running thread with a result. A tail call into the unwinder: no frame of Rust's may lie on the stack that is
+/// unwound. At the end of the stack the unwinder calls [`stop`], which does not return.
+#[unsafe(naked)]
+pub unsafe extern "C" fn exit_thread(_result: usize) -> ! {
+    naked_asm!(
+        "push rdi",
+        "call {prepare}",
+        "pop rcx",
+        "mov rdi, rdx",
+        "lea rsi, [rip + {stop}]",
+        "mov rdx, rcx",
+        "jmp rax",
+        prepare = sym prepare,
+        stop = sym stop,
+    )
+}

@@ -8,6 +8,8 @@ use crate::mutex;
 use crate::once;
 use crate::thread::Start;
 use crate::threads;
+use crate::unwind;
+use core::arch::naked_asm;
 
 const SUCCESS: i32 = 0;
 const BUSY: i32 = 1;
@@ -22,14 +24,14 @@ fn result(error: i32) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn thrd_create(out: usize, start: usize, argument: usize) -> i32 {
+pub extern "C" fn thrd_create(out: usize, start: usize, argument: usize) -> i32 {
     let handle = threads::create(start, argument, Start::C11, false);
     store_word(out, handle);
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn thrd_join(thread: usize, out: usize) -> i32 {
+pub extern "C" fn thrd_join(thread: usize, out: usize) -> i32 {
     match threads::join(thread) {
         Ok(value) => {
             if out != 0 {
@@ -44,18 +46,19 @@ pub extern "C-unwind" fn thrd_join(thread: usize, out: usize) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn thrd_detach(thread: usize) -> i32 {
+pub extern "C" fn thrd_detach(thread: usize) -> i32 {
     result(threads::detach(thread))
 }
 
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn thrd_exit(value: i32) -> ! {
-    crate::unwind::exit_thread(value as usize)
+pub unsafe extern "C" fn thrd_exit(_value: i32) -> ! {
+    naked_asm!("movsxd rdi, edi", "jmp {}", sym unwind::exit_thread)
 }
 
 /// `mtx_plain` 0, `mtx_recursive` 1, `mtx_timed` 2, in any sensible combination.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn mtx_init(mutex: usize, kind: i32) -> i32 {
+pub extern "C" fn mtx_init(mutex: usize, kind: i32) -> i32 {
     if !(0..=3).contains(&kind) {
         return ERROR;
     }
@@ -63,71 +66,72 @@ pub extern "C-unwind" fn mtx_init(mutex: usize, kind: i32) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn mtx_destroy(mutex: usize) {
+pub extern "C" fn mtx_destroy(mutex: usize) {
     mutex::destroy(mutex);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn mtx_lock(mutex: usize) -> i32 {
+pub extern "C" fn mtx_lock(mutex: usize) -> i32 {
     result(mutex::lock(mutex))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn mtx_trylock(mutex: usize) -> i32 {
+pub extern "C" fn mtx_trylock(mutex: usize) -> i32 {
     result(mutex::try_lock(mutex))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn mtx_unlock(mutex: usize) -> i32 {
+pub extern "C" fn mtx_unlock(mutex: usize) -> i32 {
     result(mutex::unlock(mutex))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cnd_init(cond: usize) -> i32 {
+pub extern "C" fn cnd_init(cond: usize) -> i32 {
     result(cond::init(cond))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cnd_destroy(cond: usize) {
+pub extern "C" fn cnd_destroy(cond: usize) {
     cond::destroy(cond);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cnd_wait(cond: usize, mutex: usize) -> i32 {
+pub extern "C" fn cnd_wait(cond: usize, mutex: usize) -> i32 {
     result(cond::wait(cond, mutex))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cnd_signal(cond: usize) -> i32 {
+pub extern "C" fn cnd_signal(cond: usize) -> i32 {
     result(cond::signal(cond))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cnd_broadcast(cond: usize) -> i32 {
+pub extern "C" fn cnd_broadcast(cond: usize) -> i32 {
     result(cond::broadcast(cond))
 }
 
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn call_once(control: usize, function: extern "C-unwind" fn()) {
-    once::once(control, function);
+pub unsafe extern "C" fn call_once(_control: usize, _function: usize) {
+    naked_asm!("jmp {}", sym once::once)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn tss_create(out: usize, destructor: usize) -> i32 {
+pub extern "C" fn tss_create(out: usize, destructor: usize) -> i32 {
     result(keys::create(out, destructor))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn tss_delete(key: u32) {
+pub extern "C" fn tss_delete(key: u32) {
     keys::delete(key);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn tss_get(key: u32) -> usize {
+pub extern "C" fn tss_get(key: u32) -> usize {
     keys::get(key)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn tss_set(key: u32, value: usize) -> i32 {
+pub extern "C" fn tss_set(key: u32, value: usize) -> i32 {
     result(keys::set(key, value))
 }

@@ -24,58 +24,58 @@ fn kind_of(attributes: usize) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_mutex_init(mutex: usize, attributes: usize) -> i32 {
+pub extern "C" fn pthread_mutex_init(mutex: usize, attributes: usize) -> i32 {
     init::ensure();
     mutex::init(mutex, kind_of(attributes))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_mutex_destroy(mutex: usize) -> i32 {
+pub extern "C" fn pthread_mutex_destroy(mutex: usize) -> i32 {
     init::ensure();
     mutex::destroy(mutex)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_mutex_lock(mutex: usize) -> i32 {
+pub extern "C" fn pthread_mutex_lock(mutex: usize) -> i32 {
     init::ensure();
     mutex::lock(mutex)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_mutex_trylock(mutex: usize) -> i32 {
+pub extern "C" fn pthread_mutex_trylock(mutex: usize) -> i32 {
     init::ensure();
     mutex::try_lock(mutex)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_mutex_unlock(mutex: usize) -> i32 {
+pub extern "C" fn pthread_mutex_unlock(mutex: usize) -> i32 {
     init::ensure();
     mutex::unlock(mutex)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_cond_init(cond: usize, _attributes: usize) -> i32 {
+pub extern "C" fn pthread_cond_init(cond: usize, _attributes: usize) -> i32 {
     init::ensure();
     cond::init(cond)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_cond_destroy(cond: usize) -> i32 {
+pub extern "C" fn pthread_cond_destroy(cond: usize) -> i32 {
     init::ensure();
     cond::destroy(cond)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_cond_wait(cond: usize, mutex: usize) -> i32 {
+pub extern "C" fn pthread_cond_wait(cond: usize, mutex: usize) -> i32 {
     cond::wait(cond, mutex)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_cond_signal(cond: usize) -> i32 {
+pub extern "C" fn pthread_cond_signal(cond: usize) -> i32 {
     cond::signal(cond)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_cond_broadcast(cond: usize) -> i32 {
+pub extern "C" fn pthread_cond_broadcast(cond: usize) -> i32 {
     cond::broadcast(cond)
 }

@@ -68,22 +68,22 @@ fn report(error: HeapError, address: usize) -> ! {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn malloc(size: usize) -> usize {
+pub extern "C" fn malloc(size: usize) -> usize {
     allocate(size, ALIGN)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn free(block: usize) {
+pub extern "C" fn free(block: usize) {
     release(block);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cfree(block: usize) {
+pub extern "C" fn cfree(block: usize) {
     release(block);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn calloc(count: usize, size: usize) -> usize {
+pub extern "C" fn calloc(count: usize, size: usize) -> usize {
     let Some(total) = count.checked_mul(size) else { return allocate(usize::MAX, ALIGN) };
     let block = allocate(total, ALIGN);
     if block != 0 {
@@ -94,7 +94,7 @@ pub extern "C-unwind" fn calloc(count: usize, size: usize) -> usize {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn realloc(old: usize, size: usize) -> usize {
+pub extern "C" fn realloc(old: usize, size: usize) -> usize {
     if old == 0 {
         return allocate(size, ALIGN);
     }
@@ -113,7 +113,7 @@ pub extern "C-unwind" fn realloc(old: usize, size: usize) -> usize {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn reallocarray(old: usize, count: usize, size: usize) -> usize {
+pub extern "C" fn reallocarray(old: usize, count: usize, size: usize) -> usize {
     match count.checked_mul(size) {
         Some(total) => realloc(old, total),
         None => allocate(usize::MAX, ALIGN),
@@ -121,7 +121,7 @@ pub extern "C-unwind" fn reallocarray(old: usize, count: usize, size: usize) -> 
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn aligned_alloc(align: usize, size: usize) -> usize {
+pub extern "C" fn aligned_alloc(align: usize, size: usize) -> usize {
     if !align.is_power_of_two() {
         // SAFETY: libc's errno of the running context.
         unsafe { *__errno_location() = EINVAL };
@@ -131,22 +131,22 @@ pub extern "C-unwind" fn aligned_alloc(align: usize, size: usize) -> usize {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn memalign(align: usize, size: usize) -> usize {
+pub extern "C" fn memalign(align: usize, size: usize) -> usize {
     aligned_alloc(align.next_power_of_two(), size)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn valloc(size: usize) -> usize {
+pub extern "C" fn valloc(size: usize) -> usize {
     allocate(size, 4096)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pvalloc(size: usize) -> usize {
+pub extern "C" fn pvalloc(size: usize) -> usize {
     allocate(size.next_multiple_of(4096), 4096)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn posix_memalign(out: usize, align: usize, size: usize) -> i32 {
+pub extern "C" fn posix_memalign(out: usize, align: usize, size: usize) -> i32 {
     if !align.is_power_of_two() || align % 8 != 0 {
         return EINVAL;
     }
@@ -159,6 +159,6 @@ pub extern "C-unwind" fn posix_memalign(out: usize, align: usize, size: usize) -
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn malloc_usable_size(block: usize) -> usize {
+pub extern "C" fn malloc_usable_size(block: usize) -> usize {
     exec::get().heap.usable_size(block).unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use symdpor_abi::channel::ErrorKind;
 
 /// Runs the calling thread's own destructors, then libc's `exit`, which ends in the `exit_group` system call.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn exit(status: i32) -> ! {
+pub extern "C" fn exit(status: i32) -> ! {
     init::ensure();
     destructors::run();
     let real = pool::libc_function(c"exit");
@@ -17,24 +17,24 @@ pub extern "C-unwind" fn exit(status: i32) -> ! {
         end::exit_process(status);
     }
     // SAFETY: that is its type.
-    let real: extern "C-unwind" fn(i32) -> ! = unsafe { core::mem::transmute(real) };
+    let real: extern "C" fn(i32) -> ! = unsafe { core::mem::transmute(real) };
     real(status)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn _exit(status: i32) -> ! {
+pub extern "C" fn _exit(status: i32) -> ! {
     init::ensure();
     end::exit_process(status)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn _Exit(status: i32) -> ! {
+pub extern "C" fn _Exit(status: i32) -> ! {
     init::ensure();
     end::exit_process(status)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn abort() -> ! {
+pub extern "C" fn abort() -> ! {
     init::ensure();
     end::raised(crate::sys::signals::SIGABRT)
 }
@@ -48,7 +48,7 @@ fn text(pointer: *const c_char) -> &'static str {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn __assert_fail(
+pub extern "C" fn __assert_fail(
     expression: *const c_char, file: *const c_char, line: u32, function: *const c_char,
 ) -> ! {
     init::ensure();
@@ -58,12 +58,12 @@ pub extern "C-unwind" fn __assert_fail(
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn __assert(expression: *const c_char, file: *const c_char, line: i32) -> ! {
+pub extern "C" fn __assert(expression: *const c_char, file: *const c_char, line: i32) -> ! {
     __assert_fail(expression, file, line as u32, core::ptr::null())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn __assert_perror_fail(error: i32, file: *const c_char, line: u32, _: *const c_char) -> ! {
+pub extern "C" fn __assert_perror_fail(error: i32, file: *const c_char, line: u32, _: *const c_char) -> ! {
     init::ensure();
     let message = format_args!("assertion failed: error number {error} at {}:{line}", text(file));
     end::error(ErrorKind::Assertion, &Details::at(0), message)

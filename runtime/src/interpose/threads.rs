@@ -8,6 +8,8 @@ use crate::modules;
 use crate::once;
 use crate::thread::Start;
 use crate::threads;
+use crate::unwind;
+use core::arch::naked_asm;
 
 /// Every instrumented module calls this, if it is there.
 #[unsafe(no_mangle)]
@@ -27,7 +29,7 @@ fn is_detached(attributes: usize) -> bool {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_create(out: usize, attributes: usize, start: usize, argument: usize) -> i32 {
+pub extern "C" fn pthread_create(out: usize, attributes: usize, start: usize, argument: usize) -> i32 {
     let handle = threads::create(start, argument, Start::Posix, is_detached(attributes));
     store_word(out, handle);
     0
@@ -41,7 +43,7 @@ pub fn store_word(out: usize, value: usize) {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_join(thread: usize, out: usize) -> i32 {
+pub extern "C" fn pthread_join(thread: usize, out: usize) -> i32 {
     match threads::join(thread) {
         Ok(result) => {
             if out != 0 {
@@ -54,44 +56,47 @@ pub extern "C-unwind" fn pthread_join(thread: usize, out: usize) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_detach(thread: usize) -> i32 {
+pub extern "C" fn pthread_detach(thread: usize) -> i32 {
     threads::detach(thread)
 }
 
+/// In assembly, with nothing of the runtime's left on the stack that is unwound.
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_exit(result: usize) -> ! {
-    crate::unwind::exit_thread(result)
+pub unsafe extern "C" fn pthread_exit(_result: usize) -> ! {
+    naked_asm!("jmp {}", sym unwind::exit_thread)
+}
+
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_once(_control: usize, _function: usize) -> i32 {
+    naked_asm!("jmp {}", sym once::once)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_once(control: usize, function: extern "C-unwind" fn()) -> i32 {
-    once::once(control, function)
-}
-
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_key_create(out: usize, destructor: usize) -> i32 {
+pub extern "C" fn pthread_key_create(out: usize, destructor: usize) -> i32 {
     init::ensure();
     keys::create(out, destructor)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_key_delete(key: u32) -> i32 {
+pub extern "C" fn pthread_key_delete(key: u32) -> i32 {
     keys::delete(key)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_getspecific(key: u32) -> usize {
+pub extern "C" fn pthread_getspecific(key: u32) -> usize {
     keys::get(key)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pthread_setspecific(key: u32, value: usize) -> i32 {
+pub extern "C" fn pthread_setspecific(key: u32, value: usize) -> i32 {
     keys::set(key, value)
 }
 
 /// Called by the C++ library for each `thread_local` with a destructor.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn __cxa_thread_atexit_impl(function: usize, object: usize, _library: usize) -> i32 {
+pub extern "C" fn __cxa_thread_atexit_impl(function: usize, object: usize, _library: usize) -> i32 {
     destructors::register(function, object);
     0
 }

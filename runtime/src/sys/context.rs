@@ -46,23 +46,25 @@ pub unsafe extern "C" fn switch(save: *mut usize, to: usize, fs: usize) {
     )
 }
 
-/// The first return of a new context: `rbx` holds the entry function, `r12` its argument.
+/// The first return of a new context: `rbx` holds the entry function, `r12` its argument, `r13` what takes its result.
+/// In assembly so that nothing but the program's own frames is on the stack that an exception or `pthread_exit` unwinds.
 #[unsafe(naked)]
 unsafe extern "C" fn begin() {
-    naked_asm!("mov rdi, r12", "xor ebp, ebp", "call rbx", "ud2")
+    naked_asm!(".cfi_undefined rip", "mov rdi, r12", "xor ebp, ebp", "call rbx", "mov rdi, rax", "call r13", "ud2")
 }
 
 /// Default MXCSR and x87 control word.
 const FLOATING_POINT: usize = 0x1f80 | 0x037f << 32;
 
-/// Lays out a context below `top` that will call `entry(argument)`; returns its stack pointer.
+/// Lays out a context below `top` that will call `entry(argument)` and then `done` with its result; returns its stack
+/// pointer.
 ///
 /// # Safety
-/// At least 128 bytes below `top` must be writable and unused.
-pub unsafe fn prepare(top: usize, entry: extern "C" fn(usize) -> !, argument: usize) -> usize {
+/// At least 128 bytes below `top` must be writable and unused, and `entry` be the address of a function.
+pub unsafe fn prepare(top: usize, entry: usize, argument: usize, done: extern "C" fn(usize) -> !) -> usize {
     // `begin` calls with an aligned stack: after its `ret` the stack pointer is a multiple of 16.
     let aligned = top & !15;
-    let words = [FLOATING_POINT, 0, 0, 0, argument, entry as usize, 0, begin as *const () as usize];
+    let words = [FLOATING_POINT, 0, 0, done as usize, argument, entry, 0, begin as *const () as usize];
     let sp = aligned - words.len() * 8;
     for (i, word) in words.iter().enumerate() {
         // SAFETY: within the 128 bytes that the caller vouches for.
