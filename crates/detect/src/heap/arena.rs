@@ -63,10 +63,11 @@ struct Piece {
 impl Heap {
     /// The base of a new block, and whether its memory was never used before.
     pub(super) fn place(&mut self, thread: u16, size: usize, align: usize, site: u32) -> Option<(usize, bool)> {
-        let align = align.max(16);
-        if thread as usize >= MAX_THREADS || !align.is_power_of_two() || align > MAX_ALIGN || size >= ARENA_SIZE {
+        let aligned = align == 0 || align.is_power_of_two() && align <= MAX_ALIGN;
+        if thread as usize >= MAX_THREADS || !aligned || size >= ARENA_SIZE {
             return None;
         }
+        let align = align.max(16);
         let needed = Header::SIZE + size.max(1) + Header::CANARY + (align - 16);
         if needed > ARENA_SIZE {
             return None;

@@ -44,9 +44,15 @@ impl Block {
     }
 }
 
+/// The first three words are zero while the block lives; the checksum is of the others.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Header {
+    /// The header that follows in a list of freed ones: its offset in the arena in units of 16 bytes, or 0.
+    pub(super) next: u32,
+    pub(super) free_site: u32,
+    pub(super) free_thread: u16,
+    reserved: u16,
     pub(super) size: u32,
     /// From the beginning of the piece of the arena that the block was made from to this header, in units of 16 bytes.
     pub(super) lead: u32,
@@ -54,11 +60,6 @@ pub(super) struct Header {
     /// Size class of that piece.
     pub(super) class: u32,
     checksum: u32,
-    pub(super) free_site: u32,
-    /// The header that follows in a list of freed ones: its offset in the arena in units of 16 bytes, or 0.
-    pub(super) next: u32,
-    pub(super) free_thread: u16,
-    reserved: u16,
 }
 
 const CANARY: u128 = 0x9fce_a1b3_c75d_e869_f1a7_3b5d_c9e5_8d6b;
@@ -71,15 +72,15 @@ impl Header {
 
     pub(super) fn new(size: usize, lead: usize, class: usize, site: u32) -> Header {
         Header {
+            next: 0,
+            free_site: 0,
+            free_thread: 0,
+            reserved: 0,
             size: size as u32,
             lead: (lead / 16) as u32,
             alloc_site: site,
             class: class as u32,
             checksum: 0,
-            free_site: 0,
-            next: 0,
-            free_thread: 0,
-            reserved: 0,
         }
     }
 
@@ -124,10 +125,11 @@ impl Header {
         self.checksum == self.expected_checksum()
     }
 
-    /// The header must be intact.
-    pub(super) fn canary_is_intact(&self) -> bool {
-        // SAFETY: the size is the one the block was allocated with.
-        unsafe { self.canary().read_unaligned() == CANARY }
+    /// Whether nothing was written to what surrounds a live block.
+    pub(super) fn surroundings_are_intact(&self) -> bool {
+        let unused = self.next == 0 && self.free_site == 0 && self.free_thread == 0 && self.reserved == 0;
+        // SAFETY: the size of an intact header is the one the block was allocated with.
+        unused && self.is_intact() && unsafe { self.canary().read_unaligned() == CANARY }
     }
 
     fn canary(&self) -> *mut u128 {

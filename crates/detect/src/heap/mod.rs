@@ -85,7 +85,7 @@ impl Heap {
         address.wrapping_sub(HEAP_BASE) < HEAP_SIZE
     }
 
-    /// A block of `size` bytes, or null if `align` is not a power of two up to [`MAX_ALIGN`], the arena is full or
+    /// A block of `size` bytes, or null if `align` is neither 0 nor a power of two up to [`MAX_ALIGN`], the arena is full or
     /// memory is out. Blocks of size 0 have an address of their own, too. Aligned to 16 at least. The content is whatever
     /// this thread's history left there, zero in fresh memory.
     pub fn allocate(&mut self, thread: u16, size: usize, align: usize, site: u32) -> *mut u8 {
@@ -114,8 +114,7 @@ impl Heap {
         };
         let offset = address - Header::SIZE;
         // SAFETY: the shadow says that there is a header.
-        let whole = unsafe { (*header).is_intact() && (*header).canary_is_intact() };
-        if !whole {
+        if !unsafe { (*header).surroundings_are_intact() } {
             return Err(HeapError::Corrupted(self.block_at(offset)));
         }
         self.retire(thread, header, site);
