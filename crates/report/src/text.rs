@@ -7,7 +7,7 @@ use crate::summary::{Summary, Verdict};
 use crate::words;
 use std::fmt::Write;
 use std::time::Duration;
-use symdpor_trace::failure::{Failure, OutputChunk, Race, RaceAccess, Stack, StackRole, Wait};
+use symdpor_trace::failure::{Event, Failure, OutputChunk, Race, RaceAccess, Stack, StackRole, Wait};
 use symdpor_trace::file::TraceFile;
 use symdpor_trace::{FailureKind, Location, ThreadId};
 
@@ -153,6 +153,22 @@ fn threads(text: &mut String, file: &TraceFile, options: &TextOptions) {
         let place = info.created_at.as_ref().map(|l| format!(" at {}", at(l, options))).unwrap_or_default();
         let _ = writeln!(text, "    {} was created by {by}{place}", place::thread(info.thread));
     }
+}
+
+/// One step with its place, for a sentence.
+pub fn step(event: &Event, location: Option<&Location>) -> String {
+    let place = location.map(|l| format!(" ({})", at(l, &TextOptions::default()))).unwrap_or_default();
+    format!("`{}` by {}{place}", words::event(event), place::thread(event.thread))
+}
+
+/// Where the program did what cannot be controlled; the verdict says what it was.
+pub fn unsupported(stack: Option<&Stack>, options: &TextOptions) -> String {
+    let Some(stack) = stack.filter(|s| !s.frames.is_empty()) else { return String::new() };
+    let mut text = format!("{}\n", options.paint.heading(&format!("{} was here:", place::thread(stack.thread))));
+    for frame in stack.frames.iter().take(FRAMES) {
+        let _ = writeln!(text, "    {}", at(frame, options));
+    }
+    text
 }
 
 /// What the program printed in this execution.

@@ -20,8 +20,8 @@ pub struct Launch {
     /// `argv[0]` and what follows.
     pub arguments: Vec<OsString>,
     pub directory: Option<PathBuf>,
-    /// Variables to set in addition to those of the controller.
-    pub environment: Vec<(String, OsString)>,
+    /// Variables to set, or to remove, in what the controller passes on of its own.
+    pub environment: Vec<(String, Option<OsString>)>,
     /// The runtime to preload.
     pub runtime: PathBuf,
 }
@@ -58,7 +58,12 @@ impl Process {
             command.arg0(name);
         }
         command.args(launch.arguments.iter().skip(1));
-        command.envs(launch.environment.iter().map(|(k, v)| (k, v)));
+        for (name, value) in &launch.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         set_runtime_environment(&mut command, launch, number);
         if let Some(directory) = &launch.directory {
             command.current_dir(directory);
@@ -145,7 +150,7 @@ fn death_of(status: std::process::ExitStatus) -> Death {
 fn set_runtime_environment(command: &mut Command, launch: &Launch, channel: RawFd) {
     let inherited = |name: &str| {
         let given = launch.environment.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone());
-        given.or_else(|| std::env::var_os(name)).filter(|v| !v.is_empty())
+        given.unwrap_or_else(|| std::env::var_os(name)).filter(|v| !v.is_empty())
     };
     let preload = joined(Some(launch.runtime.clone().into()), inherited("LD_PRELOAD"));
     let tunables = joined(inherited("GLIBC_TUNABLES"), Some("glibc.pthread.rseq=0".into()));
@@ -209,7 +214,7 @@ mod tests {
             program: "/bin/sh".into(),
             arguments: ["sh", "-c", script].map(Into::into).to_vec(),
             directory: None,
-            environment: vec![("LD_PRELOAD".into(), "".into())],
+            environment: vec![("LD_PRELOAD".into(), None)],
             runtime: "".into(),
         }
     }

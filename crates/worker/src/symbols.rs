@@ -134,9 +134,14 @@ impl Globals {
     /// The variable at an address of the file, with the offset into it.
     fn find(&self, address: u64) -> Option<(&str, u64)> {
         let after = self.symbols.partition_point(|(start, ..)| *start <= address);
-        let (start, len, name) = self.symbols[..after].iter().rev().take(4).find(|(s, l, _)| address - s < *l)?;
-        let _ = len;
+        let (start, _, name) = self.symbols[..after].iter().rev().take(4).find(|(s, len, _)| address - s < *len)?;
         Some((name, address - start))
+    }
+
+    /// Whether the object is (part of) a global variable of the program.
+    pub fn knows(&self, object: ObjectId) -> bool {
+        let (module, offset) = object.module_offset();
+        object.region() == Region::Module && module == 0 && self.find(offset).is_some()
     }
 
     /// A granule and the bytes of it that are meant, as well as they can be named.

@@ -1,0 +1,38 @@
+//! Where things are printed. A reader that has gone away (`| head`) is no error.
+
+use std::io::{IsTerminal, Write};
+use symdpor_report::{Paint, TextOptions};
+
+/// Where the report goes: standard output, or standard error when that is taken by JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Console {
+    Stdout,
+    Stderr,
+}
+
+impl Console {
+    pub fn print(self, text: &str) {
+        let _ = match self {
+            Console::Stdout => std::io::stdout().write_all(text.as_bytes()),
+            Console::Stderr => std::io::stderr().write_all(text.as_bytes()),
+        };
+    }
+
+    pub fn paint(self) -> Paint {
+        let terminal = match self {
+            Console::Stdout => std::io::stdout().is_terminal(),
+            Console::Stderr => std::io::stderr().is_terminal(),
+        };
+        Paint { colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
+    }
+
+    pub fn text_options(self) -> TextOptions {
+        let directory = std::env::current_dir().map(|d| d.to_string_lossy().into_owned()).unwrap_or_default();
+        TextOptions { paint: self.paint(), directory, all: false, output: true }
+    }
+}
+
+/// A message about symdpor or its environment, never about the program.
+pub fn complain(message: &dyn std::fmt::Display) {
+    Console::Stderr.print(&format!("symdpor: {message}\n"));
+}

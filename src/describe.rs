@@ -1,0 +1,183 @@
+//! From numbers to names: makes the failure, the events and the threads of a report from the worker's records.
+
+use std::collections::BTreeMap;
+use symdpor_abi::channel::{self, ErrorKind, Header, Outcome};
+use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+use symdpor_trace::failure::{Event, Failure, Race, RaceAccess, Stack, StackRole, Wait};
+use symdpor_trace::file::ThreadInfo;
+use symdpor_trace::{FailureKind, Location, ThreadId};
+use symdpor_worker::decode::{RawError, RawPending, RawStack};
+use symdpor_worker::{Globals, Sites, Trace};
+
+pub struct Describe<'a> {
+    pub sites: &'a Sites,
+    pub globals: &'a Globals,
+}
+
+/// The kind of failure that an outcome is, if it is one.
+pub fn failure_kind(outcome: Outcome, header: &Header) -> Option<FailureKind> {
+    match outcome {
+        Outcome::Deadlock => Some(FailureKind::Deadlock),
+        Outcome::StepLimit => Some(FailureKind::StepLimit),
+        Outcome::Exited if header.exit_status != 0 => Some(FailureKind::ExitStatus),
+        Outcome::Error => Some(match ErrorKind::from_u32(header.error_kind) {
+            Some(ErrorKind::DataRace) => FailureKind::DataRace,
+            Some(ErrorKind::Assertion) => FailureKind::Assertion,
+            Some(ErrorKind::Memory) => FailureKind::Memory,
+            Some(ErrorKind::LockMisuse) => FailureKind::LockMisuse,
+            Some(ErrorKind::Livelock) => FailureKind::Livelock,
+            Some(ErrorKind::Crash | ErrorKind::None) | None => FailureKind::Crash,
+        }),
+        _ => None,
+    }
+}
+
+impl Describe<'_> {
+    pub fn failure(&self, kind: FailureKind, header: &Header, error: &RawError, pending: &[RawPending]) -> Failure {
+        let stacks: Vec<Stack> = error.stacks.iter().map(|s| self.stack(s)).collect();
+        let race = (kind == FailureKind::DataRace).then(|| self.race(error));
+        let thread = match kind {
+            FailureKind::Deadlock => None,
+            _ => Some(ThreadId(header.current_thread as u16)),
+        };
+        let innermost = stacks.iter().find(|s| s.role == StackRole::Error).and_then(|s| s.frames.first().cloned());
+        let location = self.sites.location(error.site).or(innermost);
+        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p)).collect();
+        let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
+        let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
+        Failure { kind, message: message(kind, header, error), thread, location, race, waits, stacks }
+    }
+
+    pub fn stack(&self, raw: &RawStack) -> Stack {
+        let role = match raw.role {
+            channel::StackRole::Error => StackRole::Error,
+            channel::StackRole::Earlier => StackRole::Earlier,
+            channel::StackRole::Other => StackRole::Other,
+            channel::StackRole::Allocated => StackRole::Allocated,
+            channel::StackRole::Freed => StackRole::Freed,
+        };
+        Stack { thread: raw.thread, role, frames: raw.frames.iter().flat_map(|&f| self.sites.frames(f)).collect() }
+    }
+
+    fn race(&self, error: &RawError) -> Race {
+        let access = |thread: u32, write: u32, atomic: u32| RaceAccess {
+            thread: ThreadId(thread as u16),
+            write: error.access_bits & write != 0,
+            atomic: error.access_bits & atomic != 0,
+        };
+        let object =
+            self.sites.name(error.site).unwrap_or_else(|| self.globals.describe(error.object, error.mask as u8));
+        Race { object, this: access(error.thread, 1, 4), earlier: access(error.other_thread, 2, 8) }
+    }
+
+    fn wait(&self, pending: &RawPending) -> Wait {
+        let joined = (pending.op.kind == OpKind::ThreadJoin && pending.op.arg != NO_THREAD)
+            .then_some(ThreadId(pending.op.arg as u16));
+        Wait {
+            thread: pending.thread,
+            enabled: pending.enabled,
+            op: pending.op.kind,
+            object: self.object(&pending.op, pending.site),
+            joined,
+            location: self.sites.location(pending.site),
+            holder: pending.holder,
+            held_since: self.sites.location(pending.held_since),
+        }
+    }
+
+    /// A lock has one name wherever it is used: that of the variable. An access is best named as it is written.
+    fn object(&self, op: &Op, site: u32) -> String {
+        let written = self.sites.name(site);
+        let global = self.globals.describe(op.object, op.mask);
+        let is_access = matches!(
+            op.kind,
+            OpKind::AtomicLoad
+                | OpKind::AtomicStore
+                | OpKind::AtomicRmw
+                | OpKind::AtomicCas
+                | OpKind::PlainLoad
+                | OpKind::PlainStore
+        );
+        if is_access || !self.globals.knows(op.object) { written.unwrap_or(global) } else { global }
+    }
+
+    /// The steps with the places they refer to.
+    pub fn events(&self, trace: &Trace) -> (Vec<Event>, Vec<Location>) {
+        let mut places = Places::default();
+        let events = (0..trace.len()).map(|i| self.event(&trace.step(i), &mut places)).collect();
+        (events, places.locations)
+    }
+
+    pub fn event(&self, step: &channel::Step, places: &mut Places) -> Event {
+        let op = &step.op;
+        let is_wait = op.kind == OpKind::CondWait;
+        Event {
+            thread: ThreadId(step.thread),
+            op: op.kind,
+            order: op.order,
+            arg: op.arg,
+            size: (op.mask.count_ones() + if is_wait { 0 } else { op.mask2.count_ones() }) as u8,
+            object: self.object(op, step.site),
+            object2: if is_wait { self.globals.describe(op.object2, op.mask2) } else { String::new() },
+            values: (step.flags & 1 != 0).then_some((step.old_value, step.new_value)),
+            alternatives: step.alternatives,
+            location: places.number(step.site, self.sites),
+        }
+    }
+}
+
+/// The places of events, each kept once.
+#[derive(Default)]
+pub struct Places {
+    locations: Vec<Location>,
+    /// By site.
+    numbers: BTreeMap<u32, u32>,
+}
+
+impl Places {
+    /// 1 + its index, or 0.
+    fn number(&mut self, site: u32, sites: &Sites) -> u32 {
+        if let Some(number) = self.numbers.get(&site) {
+            return *number;
+        }
+        let number = match sites.location(site) {
+            Some(location) => {
+                self.locations.push(location);
+                self.locations.len() as u32
+            }
+            None => 0,
+        };
+        self.numbers.insert(site, number);
+        number
+    }
+}
+
+/// Where the threads of an execution come from.
+pub fn threads(events: &[Event], locations: &[Location]) -> Vec<ThreadInfo> {
+    let main = ThreadInfo { thread: ThreadId::MAIN, created_by: None, created_at: None };
+    let created = events.iter().filter(|e| e.op == OpKind::ThreadCreate && e.arg != NO_THREAD).map(|e| ThreadInfo {
+        thread: ThreadId(e.arg as u16),
+        created_by: Some(e.thread),
+        created_at: (e.location as usize).checked_sub(1).and_then(|i| locations.get(i).cloned()),
+    });
+    std::iter::once(main).chain(created).collect()
+}
+
+/// What the runtime says, or what the outcome says by itself.
+fn message(kind: FailureKind, header: &Header, error: &RawError) -> String {
+    match kind {
+        _ if !error.message.is_empty() => error.message.clone(),
+        FailureKind::ExitStatus => format!("the program ended with exit status {}", header.exit_status),
+        FailureKind::StepLimit => format!("an execution had more than {} steps", header.max_steps),
+        FailureKind::Crash => format!("the program was killed by {}", signal_name(header.signal as i32)),
+        FailureKind::Deadlock => "no thread can go on".to_owned(),
+        _ => String::new(),
+    }
+}
+
+pub fn signal_name(signal: i32) -> String {
+    match signal_hook::low_level::signal_name(signal) {
+        Some(name) => name.to_owned(),
+        None => format!("signal {signal}"),
+    }
+}

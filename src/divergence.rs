@@ -1,0 +1,38 @@
+//! Says what a program did differently when it was run again in the same way.
+
+use crate::describe::Describe;
+use crate::search::place_of;
+use crate::session::Unexpected;
+use symdpor_trace::failure::Stack;
+
+const CAUSES: &str = "its behaviour depends on something that symdpor does not control";
+
+/// One sentence, and the stack of the operation that differed.
+pub fn explain(unexpected: &Unexpected, describe: &Describe<'_>) -> (String, Option<Stack>) {
+    let number = unexpected.step + 1;
+    let Some(divergence) = &unexpected.divergence else {
+        let detail =
+            if unexpected.message.is_empty() { "a thread that could run cannot now" } else { &unexpected.message };
+        return (format!("the program did not repeat itself at step {number}: {detail}; {CAUSES}"), None);
+    };
+    let (before, stack_before) = place_of(describe, &divergence.before);
+    match &divergence.now {
+        None => (
+            format!("the program did not repeat itself: step {number} was {before}, now it ended; {CAUSES}"),
+            stack_before,
+        ),
+        Some(now) => {
+            let (after, stack) = place_of(describe, now);
+            (difference(number, &before, &after), stack.or(stack_before))
+        }
+    }
+}
+
+fn difference(number: usize, before: &str, after: &str) -> String {
+    if before == after {
+        return format!(
+            "the program did not repeat itself: at step {number}, {before}, other threads can run; {CAUSES}"
+        );
+    }
+    format!("the program did not repeat itself: step {number} was {before}, now it is {after}; {CAUSES}")
+}

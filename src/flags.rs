@@ -1,0 +1,211 @@
+//! The command line as typed. What it means is decided in [`crate::options`].
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Parser, Debug)]
+#[command(name = "symdpor", version, about, disable_help_subcommand = true)]
+#[command(
+    after_help = "Build with `symdpor cc` (CC=\"symdpor cc\" CXX=\"symdpor c++\" make), then `symdpor run ./prog`.
+Exit codes: 0 no error, 1 error found, 2 wrong usage or environment, 3 limit reached,
+4 the program cannot be controlled, 5 a replayed error did not come back."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run a program in every interleaving that matters
+    Run(RunFlags),
+    /// Run one failing execution again
+    Replay(ReplayFlags),
+    /// Show the report of a failing execution, from its trace file alone
+    Show(ShowFlags),
+    /// Compile C with clang and the pass: all arguments go to clang
+    #[command(disable_help_flag = true)]
+    Cc(CompileFlags),
+    /// Compile C++ with clang++ and the pass: all arguments go to clang++
+    #[command(name = "c++", disable_help_flag = true)]
+    Cxx(CompileFlags),
+}
+
+#[derive(Args, Debug)]
+pub struct RunFlags {
+    /// How to leave out equivalent interleavings
+    #[arg(long, value_enum, default_value_t = Reduction::Source)]
+    pub reduction: Reduction,
+    /// Whether to leave out interleavings that differ in the names of equal threads
+    #[arg(long, value_enum, default_value_t = Symmetry::On)]
+    pub symmetry: Symmetry,
+    /// Where threads are switched: at synchronisation, or at every access to shared memory
+    #[arg(long, value_enum, default_value_t = Visible::Sync)]
+    pub visible: Visible,
+    /// Whether a data race is an error; `ignore` implies `--visible all`
+    #[arg(long, value_enum, default_value_t = Races::Error)]
+    pub races: Races,
+    /// Stop after so many executions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_executions: Option<u64>,
+    /// Stop after this time: 30s, 10m, 2h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub time_limit: Option<Duration>,
+    /// Steps that one execution may have; more are an error
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: u32,
+    /// Go on after an error and report each distinct one once
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Worker processes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub jobs: u32,
+    /// Write a summary in JSON to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE|-")]
+    pub json: Option<PathBuf>,
+    /// Where traces of errors are written
+    #[arg(long, value_name = "DIR", default_value = "symdpor-out")]
+    pub trace_dir: PathBuf,
+    /// Neither progress nor the program's output
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Seed of what looks random to the program
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// The program to run
+    #[arg(value_name = "PROGRAM")]
+    pub program: OsString,
+    /// Its arguments
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReplayFlags {
+    /// A trace file
+    pub trace: PathBuf,
+    /// Run it under gdb
+    #[arg(long)]
+    pub gdb: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ShowFlags {
+    /// A trace file
+    pub trace: PathBuf,
+    /// Show every step, however many there are
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CompileFlags {
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reduction {
+    /// all interleavings
+    None,
+    /// dynamic partial order reduction with persistent sets
+    Dpor,
+    /// source sets and sleep sets
+    Source,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Symmetry {
+    Off,
+    On,
+    Check,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Visible {
+    Sync,
+    All,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Races {
+    Error,
+    Ignore,
+}
+
+/// `30s`, `10m`, `2h`, `500ms`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: f64 = digits.parse().map_err(|_| "a time such as 30s, 10m or 2h is expected".to_owned())?;
+    let unit = match &text[digits.len()..] {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a unit is missing: 30s, 10m or 2h".to_owned()),
+    };
+    Duration::try_from_secs_f64(number * unit).map_err(|_| "this is no length of time".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn run(arguments: &[&str]) -> Result<RunFlags, clap::Error> {
+        let all = ["symdpor", "run"].iter().chain(arguments);
+        match Cli::try_parse_from(all)?.command {
+            Command::Run(flags) => Ok(flags),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(parse_duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse_duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(parse_duration("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "s", "30", "30d", "-1s", "1e300h", "NaNs"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn flags_after_the_program_are_the_programs() {
+        let flags = run(&["--quiet", "./prog", "--max-steps", "-x"]).unwrap();
+        assert!(flags.quiet);
+        assert_eq!(flags.arguments, ["--max-steps", "-x"]);
+        assert_eq!(flags.max_steps, 100_000);
+        let flags = run(&["--", "./prog", "--quiet", "--", "-y"]).unwrap();
+        assert!(!flags.quiet);
+        assert_eq!(flags.arguments, ["--quiet", "--", "-y"]);
+    }
+
+    #[test]
+    fn unknown_flags_before_the_program_are_errors() {
+        assert!(run(&["--no-such-flag", "./prog"]).is_err());
+        assert!(run(&[]).is_err());
+        assert!(run(&["--max-executions", "0", "./prog"]).is_err());
+        assert!(run(&["--reduction", "magic", "./prog"]).is_err());
+    }
+
+    #[test]
+    fn the_help_fits_a_screen() {
+        let help = Cli::command().render_help().to_string();
+        assert!(help.lines().count() <= 24, "{help}");
+        assert!(help.lines().all(|l| l.chars().count() <= 100), "{help}");
+    }
+}

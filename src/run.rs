@@ -1,0 +1,139 @@
+//! `symdpor run`.
+
+use crate::console::{Console, complain};
+use crate::exit::Exit;
+use crate::flags::Reduction;
+use crate::interrupt::Interrupt;
+use crate::options::{JsonTarget, RunOptions, channel_bits};
+use crate::progress::Progress;
+use crate::search::{Limits, Listener, Search, Stop};
+use crate::session::Session;
+use crate::subject::Subject;
+use crate::traces;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use symdpor_explore::{AllInterleavings, Dpor, Explorer, SourceSets};
+use symdpor_report::{Counts, ErrorEntry, Summary, TextOptions, Verdict, json, text};
+use symdpor_trace::TraceFile;
+
+pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
+    let interrupt = Interrupt::install()?;
+    if let Some(JsonTarget::File(path)) = &options.json {
+        check_writable(path)?;
+    }
+    let subject = Subject::new(options.program.clone(), options.arguments.clone())?;
+    let settings = subject.settings(&options.execution, options.step_timeout);
+    let mut session = Session::new(settings, subject.globals, channel_bits(&options.execution));
+    let mut reporter = Reporter::new(options, interrupt);
+    let limits =
+        Limits { max_executions: options.max_executions, time: options.time_limit, keep_going: options.keep_going };
+    let mut search = Search::new(&mut session, &subject.program, options.execution, limits, &mut reporter);
+    search.show_first = options.shows_output();
+    let stop = search.run(&mut *explorer(options.reduction));
+    let (counts, time) = (search.counts, search.started.elapsed());
+    reporter.progress.clear();
+    let summary = reporter.summary(stop?, counts, time);
+    session.quit();
+    finish(&summary, options, reporter.console)
+}
+
+fn explorer(reduction: Reduction) -> Box<dyn Explorer> {
+    match reduction {
+        Reduction::None => Box::new(AllInterleavings::new()),
+        Reduction::Dpor => Box::new(Dpor::new()),
+        Reduction::Source => Box::new(SourceSets::new()),
+    }
+}
+
+/// Better now than after an hour.
+fn check_writable(path: &Path) -> Result<(), Box<dyn Error>> {
+    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    open.map(|_| ()).map_err(|e| format!("{}: cannot be written: {e}", path.display()).into())
+}
+
+/// The last line of the report, the JSON, and the exit code.
+fn finish(summary: &Summary, options: &RunOptions, console: Console) -> Result<Exit, Box<dyn Error>> {
+    console.print(&text::verdict(summary, console.paint()));
+    match &options.json {
+        None => {}
+        Some(JsonTarget::Stdout) => Console::Stdout.print(&json::render(summary)),
+        Some(JsonTarget::File(path)) => {
+            fs::write(path, json::render(summary))
+                .map_err(|e| format!("{}: cannot be written: {e}", path.display()))?;
+        }
+    }
+    Ok(match summary.verdict {
+        Verdict::Ok => Exit::Ok,
+        Verdict::Error => Exit::Error,
+        Verdict::Incomplete => Exit::Incomplete,
+        Verdict::Unsupported => Exit::Unsupported,
+    })
+}
+
+/// Prints failures as they are found and remembers them for the summary.
+struct Reporter<'a> {
+    options: &'a RunOptions,
+    console: Console,
+    text: TextOptions,
+    progress: Progress,
+    interrupt: Interrupt,
+    errors: Vec<ErrorEntry>,
+}
+
+impl<'a> Reporter<'a> {
+    fn new(options: &'a RunOptions, interrupt: Interrupt) -> Reporter<'a> {
+        let to_stdout = options.json != Some(JsonTarget::Stdout);
+        let console = if to_stdout { Console::Stdout } else { Console::Stderr };
+        let text = console.text_options();
+        Reporter { options, console, text, progress: Progress::new(!options.quiet), interrupt, errors: vec![] }
+    }
+
+    fn summary(&self, stop: Stop, counts: Counts, time: Duration) -> Summary {
+        let complete = matches!(stop, Stop::Complete);
+        let (verdict, reason) = match stop {
+            Stop::Complete | Stop::FirstError => (Verdict::Ok, None),
+            Stop::Limit(limit) => (Verdict::Incomplete, Some(limit)),
+            Stop::Unsupported(what) => {
+                self.console.print(&text::unsupported(what.stack.as_ref(), &self.text));
+                (Verdict::Unsupported, Some(what.message))
+            }
+        };
+        // What was found stands, whatever ended the search.
+        let verdict = if self.errors.is_empty() { verdict } else { Verdict::Error };
+        Summary { verdict, complete, reason, errors: self.errors.clone(), counts, time, options: self.options.echo() }
+    }
+}
+
+impl Listener for Reporter<'_> {
+    fn tick(&mut self, counts: &Counts, depth: usize) {
+        self.progress.tick(counts, depth);
+    }
+
+    fn failure(&mut self, file: TraceFile, first: bool) {
+        let written = traces::write(&self.options.trace_dir, &file);
+        let shown_already = first && self.options.shows_output();
+        let options = TextOptions { output: !shown_already, ..self.text.clone() };
+        let report = text::failure(&file, &options);
+        self.progress.suspend(|| {
+            self.console.print(&report);
+            match &written {
+                Ok(path) => self.console.print(&format!("\nReplay: symdpor replay {}\n\n", path.display())),
+                Err(e) => {
+                    complain(&format!("the trace could not be written to {}: {e}", self.options.trace_dir.display()))
+                }
+            }
+        });
+        self.errors.push(ErrorEntry {
+            kind: file.failure.kind,
+            message: text::headline(&file.failure),
+            location: file.failure.location,
+            trace: written.ok(),
+        });
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+}

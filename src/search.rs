@@ -1,0 +1,281 @@
+//! The search: plans from the explorer, executions from the session, until one of them has had enough.
+
+use crate::describe::{Describe, Places, failure_kind, signal_name, threads};
+use crate::session::{Ended, Ran, Session, Unexpected};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use symdpor_abi::channel::Outcome;
+use symdpor_explore::Explorer;
+use symdpor_report::Counts;
+use symdpor_trace::failure::{Failure, Signature, Stack, StackRole};
+use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
+use symdpor_trace::{Choice, End, FailureKind, Plan};
+use symdpor_worker::decode::RawError;
+use symdpor_worker::{Death, WorkerError};
+
+/// Why the search ended.
+pub enum Stop {
+    /// Nothing is left to explore.
+    Complete,
+    FirstError,
+    /// A limit, named.
+    Limit(String),
+    Unsupported(Unsupported),
+}
+
+/// What cannot be controlled, and where it was done.
+pub struct Unsupported {
+    pub message: String,
+    pub stack: Option<Stack>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    #[error("{0}")]
+    NotInstrumented(symdpor_worker::PreflightError),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    pub max_executions: Option<u64>,
+    pub time: Option<Duration>,
+    pub keep_going: bool,
+}
+
+/// Hears of what happens during the search.
+pub trait Listener {
+    /// After each execution, and now and then during a long one.
+    fn tick(&mut self, counts: &Counts, depth: usize);
+    /// A failure that was not seen before. `first`: in the first execution, whose output has been shown.
+    fn failure(&mut self, file: TraceFile, first: bool);
+    /// Whether the user wants to stop.
+    fn interrupted(&self) -> bool;
+}
+
+pub struct Search<'a> {
+    pub session: &'a mut Session,
+    pub program: &'a Program,
+    pub options: ExecutionOptions,
+    pub limits: Limits,
+    pub show_first: bool,
+    pub listener: &'a mut dyn Listener,
+    pub counts: Counts,
+    pub started: Instant,
+    seen: BTreeSet<Signature>,
+    seen_raw: BTreeSet<Vec<u64>>,
+}
+
+impl<'a> Search<'a> {
+    pub fn new(
+        session: &'a mut Session,
+        program: &'a Program,
+        options: ExecutionOptions,
+        limits: Limits,
+        listener: &'a mut dyn Listener,
+    ) -> Search<'a> {
+        Search {
+            session,
+            program,
+            options,
+            limits,
+            show_first: false,
+            listener,
+            counts: Counts::default(),
+            started: Instant::now(),
+            seen: BTreeSet::new(),
+            seen_raw: BTreeSet::new(),
+        }
+    }
+
+    pub fn run(&mut self, explorer: &mut dyn Explorer) -> Result<Stop, SearchError> {
+        let mut plan = explorer.first();
+        loop {
+            if let Some(stop) = self.run_one(&plan, explorer.depth())? {
+                return Ok(stop);
+            }
+            self.listener.tick(&self.counts, explorer.depth());
+            match explorer.next(self.session.execution()) {
+                Some(next) => plan = next,
+                None => return Ok(Stop::Complete),
+            }
+            if let Some(limit) = self.limit() {
+                return Ok(Stop::Limit(limit));
+            }
+        }
+    }
+
+    fn run_one(&mut self, plan: &Plan, depth: usize) -> Result<Option<Stop>, SearchError> {
+        let first = self.counts == Counts::default();
+        let deadline = self.deadline();
+        let (listener, counts) = (&mut *self.listener, &self.counts);
+        let mut stop = || {
+            listener.tick(counts, depth);
+            listener.interrupted() || deadline.is_some_and(|d| Instant::now() >= d)
+        };
+        match self.session.run(plan, first && self.show_first, &mut stop)? {
+            Ran::Ended(ended) => self.ended(&ended, first),
+            Ran::Diverged(unexpected) => Ok(Some(Stop::Unsupported(self.diverged(&unexpected)))),
+            Ran::Died(death) => Ok(Some(self.lost(plan, died(death), first))),
+            Ran::Stuck => Ok(Some(self.lost(plan, stuck(), first))),
+            Ran::Stopped => Ok(Some(Stop::Limit(self.limit().unwrap_or_else(|| "interrupted".to_owned())))),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.limits.time.and_then(|t| self.started.checked_add(t))
+    }
+
+    /// The limit that has been reached, if any.
+    fn limit(&self) -> Option<String> {
+        if self.listener.interrupted() {
+            return Some("interrupted".to_owned());
+        }
+        if let Some(time) = self.limits.time.filter(|t| self.started.elapsed() >= *t) {
+            return Some(format!("the time limit of {} s was reached", time.as_secs_f64()));
+        }
+        let most = self.limits.max_executions.filter(|n| self.counts.executions >= *n)?;
+        Some(format!("the limit of {most} execution{} was reached", if most == 1 { "" } else { "s" }))
+    }
+
+    fn ended(&mut self, ended: &Ended, first: bool) -> Result<Option<Stop>, SearchError> {
+        if ended.header.modules_count == 0 {
+            let path = self.program.path.clone().into();
+            return Err(SearchError::NotInstrumented(symdpor_worker::PreflightError::NotInstrumented(path)));
+        }
+        self.count(ended);
+        if ended.outcome == Outcome::Unsupported {
+            return Ok(Some(Stop::Unsupported(self.unsupported(ended))));
+        }
+        let Some(kind) = failure_kind(ended.outcome, &ended.header) else { return Ok(None) };
+        if let Some(file) = self.failure_file(kind, ended) {
+            self.listener.failure(file, first);
+        }
+        Ok((!self.limits.keep_going).then_some(Stop::FirstError))
+    }
+
+    fn count(&mut self, ended: &Ended) {
+        let execution = self.session.execution();
+        match execution.end {
+            End::SleepBlocked => self.counts.blocked += 1,
+            End::Complete | End::Cut => self.counts.executions += 1,
+        }
+        self.counts.transitions += execution.steps.len() as u64;
+        self.counts.threads = self.counts.threads.max(u64::from(ended.header.thread_count));
+    }
+
+    /// The failing execution as a file, unless such a failure was seen before.
+    fn failure_file(&mut self, kind: FailureKind, ended: &Ended) -> Option<TraceFile> {
+        let mut error = self.session.error(&ended.header).ok().flatten().unwrap_or_default();
+        if !self.seen_raw.insert(raw_key(kind, ended, &error)) {
+            return None;
+        }
+        let output = self.session.output(&ended.header);
+        if kind == FailureKind::DataRace {
+            self.add_earlier_stack(&mut error);
+        }
+        let sites = self.session.sites();
+        let describe = Describe { sites: &sites, globals: self.session.globals() };
+        let failure = describe.failure(kind, &ended.header, &error, &ended.pending);
+        if !self.seen.insert(failure.signature()) {
+            return None;
+        }
+        let (events, locations) = describe.events(self.session.trace());
+        Some(TraceFile {
+            program: self.program.clone(),
+            options: self.options,
+            choices: self.session.choices(),
+            threads: threads(&events, &locations),
+            locations,
+            events,
+            failure,
+            output,
+            output_cut: ended.header.output_cut != 0,
+        })
+    }
+
+    /// The runtime keeps no stacks of earlier accesses; the same execution, watched, shows this one.
+    fn add_earlier_stack(&mut self, error: &mut RawError) {
+        let again = self.session.watch(error.object, &mut || false);
+        let earlier = again.into_iter().flat_map(|e| e.stacks);
+        error.stacks.retain(|s| s.role != symdpor_abi::channel::StackRole::Earlier);
+        error.stacks.extend(earlier.filter(|s| s.role == symdpor_abi::channel::StackRole::Earlier));
+    }
+
+    /// An execution of which there is no trace: the search cannot go on from it.
+    fn lost(&mut self, plan: &Plan, failure: Failure, first: bool) -> Stop {
+        self.counts.executions += 1;
+        self.listener.failure(self.file_without_steps(plan.choices.clone(), failure), first);
+        Stop::FirstError
+    }
+
+    fn file_without_steps(&self, choices: Vec<Choice>, failure: Failure) -> TraceFile {
+        TraceFile {
+            program: self.program.clone(),
+            options: self.options,
+            choices,
+            threads: vec![],
+            locations: vec![],
+            events: vec![],
+            failure,
+            output: vec![],
+            output_cut: false,
+        }
+    }
+
+    fn unsupported(&self, ended: &Ended) -> Unsupported {
+        let error = self.session.error(&ended.header).ok().flatten().unwrap_or_default();
+        let sites = self.session.sites();
+        let describe = Describe { sites: &sites, globals: self.session.globals() };
+        let stack = error.stacks.first().map(|s| describe.stack(s));
+        let message = if error.message.is_empty() { "something unknown".to_owned() } else { error.message };
+        Unsupported { message, stack }
+    }
+
+    fn diverged(&self, unexpected: &Unexpected) -> Unsupported {
+        let sites = self.session.sites();
+        let describe = Describe { sites: &sites, globals: self.session.globals() };
+        let (message, stack) = crate::divergence::explain(unexpected, &describe);
+        Unsupported { message, stack }
+    }
+}
+
+/// Cheap to compare, so that the same failure in a hundred thousand executions costs little.
+fn raw_key(kind: FailureKind, ended: &Ended, error: &RawError) -> Vec<u64> {
+    let mut key = vec![kind as u64, u64::from(error.site), error.object.0, u64::from(ended.header.exit_status)];
+    key.push(u64::from(error.access_bits) << 32 | u64::from(error.mask));
+    if kind == FailureKind::DataRace {
+        key.push(u64::from(error.thread) << 32 | u64::from(error.other_thread));
+    }
+    key.extend(error.stacks.iter().flat_map(|s| &s.frames).map(|f| u64::from(*f)));
+    if kind == FailureKind::Deadlock {
+        key.extend(ended.pending.iter().map(|p| u64::from(p.site) << 32 | u64::from(p.thread.0)));
+    }
+    key
+}
+
+fn died(death: Death) -> Failure {
+    let message = match death {
+        Death::Signaled(signal) => format!("the process was killed by {} and left no trace", signal_name(signal)),
+        Death::Exited(status) => format!("the process ended with status {status} behind the runtime's back"),
+        Death::Damaged => "the program overwrote symdpor's memory (a write through a wild pointer?)".to_owned(),
+    };
+    bare(FailureKind::Crash, message)
+}
+
+fn stuck() -> Failure {
+    bare(FailureKind::StepLimit, "one step ran very long and could not be interrupted".to_owned())
+}
+
+fn bare(kind: FailureKind, message: String) -> Failure {
+    Failure { kind, message, thread: None, location: None, race: None, waits: vec![], stacks: vec![] }
+}
+
+/// Where in the source a step happened, for messages.
+pub fn place_of(describe: &Describe<'_>, step: &symdpor_abi::channel::Step) -> (String, Option<Stack>) {
+    let event = describe.event(step, &mut Places::default());
+    let frames = describe.sites.frames(step.site);
+    let stack = (!frames.is_empty()).then(|| Stack { thread: event.thread, role: StackRole::Error, frames });
+    (symdpor_report::text::step(&event, stack.as_ref().and_then(|s| s.frames.first())), stack)
+}

@@ -1,0 +1,148 @@
+//! One program under test: runs plans and keeps the last execution.
+//!
+//! Each execution repeats a prefix of the one before; that it does so is checked here, for every execution.
+
+use symdpor_abi::channel::{Header, Outcome, options};
+use symdpor_trace::failure::OutputChunk;
+use symdpor_trace::{Choice, End, Execution, ObjectId, Plan};
+use symdpor_worker::decode::{self, RawPending};
+use symdpor_worker::{
+    Answer, Damaged, Death, Divergence, Globals, RawError, Request, Settings, Sites, Trace, TraceError, Worker,
+    WorkerError,
+};
+
+pub struct Session {
+    worker: Worker,
+    globals: Globals,
+    /// Bits of the channel's options for every execution.
+    bits: u32,
+    trace: Trace,
+    execution: Execution,
+}
+
+/// What became of a plan.
+pub enum Ran {
+    /// The execution ended; it is in the session.
+    Ended(Box<Ended>),
+    /// The program did not repeat what it did before.
+    Diverged(Box<Unexpected>),
+    Died(Death),
+    Stuck,
+    /// The caller wanted to stop.
+    Stopped,
+}
+
+/// The end of an execution.
+pub struct Ended {
+    pub outcome: Outcome,
+    pub header: Header,
+    pub pending: Vec<RawPending>,
+}
+
+/// Where and how a repeated execution went another way.
+pub struct Unexpected {
+    pub step: usize,
+    /// The operation as it was before, if this step was seen before.
+    pub divergence: Option<Divergence>,
+    pub message: String,
+}
+
+impl Session {
+    pub fn new(settings: Settings, globals: Globals, bits: u32) -> Session {
+        let execution = Execution { steps: vec![], pending: vec![], end: End::Cut };
+        Session { worker: Worker::new(settings), globals, bits, trace: Trace::default(), execution }
+    }
+
+    pub fn execution(&self) -> &Execution {
+        &self.execution
+    }
+
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    pub fn globals(&self) -> &Globals {
+        &self.globals
+    }
+
+    /// The choices that lead through the whole of the last execution.
+    pub fn choices(&self) -> Vec<Choice> {
+        self.execution.steps.iter().map(|s| Choice { thread: s.thread, alternative: s.alternative }).collect()
+    }
+
+    pub fn run(&mut self, plan: &Plan, show: bool, stop: &mut dyn FnMut() -> bool) -> Result<Ran, WorkerError> {
+        let show = if show { options::SHOW_OUTPUT } else { 0 };
+        let request = Request { plan, options: self.bits | show, watch: 0 };
+        match self.worker.run(request, stop)? {
+            Answer::Done(outcome, header) => Ok(self.take_over(plan, outcome, header)),
+            Answer::Died(death) => Ok(Ran::Died(death)),
+            Answer::Stuck => Ok(Ran::Stuck),
+            Answer::Stopped => Ok(Ran::Stopped),
+        }
+    }
+
+    fn take_over(&mut self, plan: &Plan, outcome: Outcome, header: Header) -> Ran {
+        match self.decode(plan, outcome, &header) {
+            Ok(pending) if outcome == Outcome::Diverged => Ran::Diverged(Box::new(self.unexpected(&header, pending))),
+            Ok(pending) => Ran::Ended(Box::new(Ended { outcome, header, pending })),
+            Err(TraceError::Damaged(_)) => Ran::Died(Death::Damaged),
+            Err(TraceError::Differs(divergence)) => {
+                let (step, message) = (divergence.step, String::new());
+                Ran::Diverged(Box::new(Unexpected { step, divergence: Some(*divergence), message }))
+            }
+        }
+    }
+
+    fn decode(&mut self, plan: &Plan, outcome: Outcome, header: &Header) -> Result<Vec<RawPending>, TraceError> {
+        let same = common_prefix(plan, &self.execution);
+        let channel = self.worker.channel().expect("an answered worker has its channel");
+        self.trace.update(channel, header, same, &mut self.execution)?;
+        let pending = decode::pending(channel, header)?;
+        self.execution.pending.clear();
+        self.execution.pending.extend(pending.iter().map(Into::into));
+        self.execution.end = decode::end_of(outcome);
+        Ok(pending)
+    }
+
+    fn unexpected(&self, header: &Header, _pending: Vec<RawPending>) -> Unexpected {
+        let message = self.error(header).ok().flatten().map(|e| e.message).unwrap_or_default();
+        Unexpected { step: header.step_count as usize, divergence: None, message }
+    }
+
+    /// Runs the last execution again to learn where its memory was accessed before: the error of that second run.
+    pub fn watch(&mut self, object: ObjectId, stop: &mut dyn FnMut() -> bool) -> Option<RawError> {
+        let plan = Plan { choices: self.choices(), ..Plan::default() };
+        let request = Request { plan: &plan, options: self.bits | options::WATCH, watch: object.0 };
+        match self.worker.run(request, stop) {
+            Ok(Answer::Done(Outcome::Error, header)) => self.error(&header).ok().flatten(),
+            _ => None,
+        }
+    }
+
+    /// The error region of the last answer.
+    pub fn error(&self, header: &Header) -> Result<Option<RawError>, Damaged> {
+        self.worker.channel().map_or(Ok(None), |c| decode::error(c, header))
+    }
+
+    /// The program's sites as they are known now.
+    pub fn sites(&self) -> Sites {
+        let channel = self.worker.channel();
+        channel.and_then(|c| Sites::read(c, &c.header()).ok()).unwrap_or_default()
+    }
+
+    /// What the program wrote in the last execution.
+    pub fn output(&self, header: &Header) -> Vec<OutputChunk> {
+        let chunks = self.worker.channel().and_then(|c| decode::output(c, header).ok()).unwrap_or_default();
+        chunks.into_iter().map(|(descriptor, bytes)| OutputChunk { descriptor, bytes }).collect()
+    }
+
+    pub fn quit(&mut self) {
+        self.worker.quit();
+    }
+}
+
+/// How many steps of the last execution the plan begins with.
+fn common_prefix(plan: &Plan, last: &Execution) -> usize {
+    let same = |(c, s): &(&Choice, &symdpor_trace::Step)| c.thread == s.thread && c.alternative == s.alternative;
+    plan.choices.iter().zip(&last.steps).take_while(same).count()
+}

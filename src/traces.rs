@@ -1,0 +1,48 @@
+//! Trace files on disk.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use symdpor_trace::file::{EXTENSION, TraceFile, TraceFileError};
+
+/// Failures of one kind that one directory keeps.
+const MOST: u32 = 1_000_000;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("{}: {}", .0.display(), .1)]
+    Io(PathBuf, io::Error),
+    #[error("{}: {}", .0.display(), .1)]
+    Content(PathBuf, TraceFileError),
+}
+
+pub fn read(path: &Path) -> Result<TraceFile, ReadError> {
+    let bytes = fs::read(path).map_err(|e| ReadError::Io(path.into(), e))?;
+    TraceFile::decode(&bytes).map_err(|e| ReadError::Content(path.into(), e))
+}
+
+/// Writes a new file to the directory, which is made if it is not there. Never overwrites one.
+pub fn write(directory: &Path, file: &TraceFile) -> io::Result<PathBuf> {
+    fs::create_dir_all(directory)?;
+    let program = Path::new(&file.program.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for number in 1..MOST {
+        let path = directory.join(format!("{program}-{}-{number}.{EXTENSION}", file.failure.kind.name()));
+        match fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+            Ok(open) => return write_or_remove(open, path, &file.encode()),
+        }
+    }
+    Err(io::Error::other("the directory is full of traces"))
+}
+
+/// Half a file is worse than none.
+fn write_or_remove(mut open: fs::File, path: PathBuf, bytes: &[u8]) -> io::Result<PathBuf> {
+    match open.write_all(bytes) {
+        Ok(()) => Ok(path),
+        Err(e) => {
+            let _ = fs::remove_file(&path);
+            Err(e)
+        }
+    }
+}
