@@ -40,6 +40,14 @@ void sd_drop_loop_mustprogress(LLVMValueRef Terminator) {
   I->setMetadata(LLVMContext::MD_loop, Fresh);
 }
 
+// Says of a call that it always comes back and that no memory of the program is involved.
+void sd_set_harmless(LLVMValueRef Call) {
+  auto *Base = cast<CallBase>(unwrap(Call));
+  Base->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+  Base->setDoesNotThrow();
+  Base->addFnAttr(Attribute::WillReturn);
+}
+
 // The first place in a block where code may go: behind phis and the landing pad.
 LLVMValueRef sd_first_insertion_point(LLVMBasicBlockRef Block) {
   BasicBlock *BB = unwrap(Block);
@@ -49,6 +57,14 @@ LLVMValueRef sd_first_insertion_point(LLVMBasicBlockRef Block) {
 
 void sd_append_to_used(LLVMModuleRef M, LLVMValueRef Global) {
   appendToUsed(*unwrap(M), {cast<GlobalValue>(unwrap(Global))});
+}
+
+// Keeps the optimiser, but not the linker, from removing or splitting variables.
+void sd_append_to_compiler_used(LLVMModuleRef M, LLVMValueRef *Globals, size_t Count) {
+  SmallVector<GlobalValue *, 16> Values;
+  for (LLVMValueRef Global : ArrayRef(Globals, Count))
+    Values.push_back(cast<GlobalValue>(unwrap(Global)));
+  appendToCompilerUsed(*unwrap(M), Values);
 }
 
 void sd_append_to_constructors(LLVMModuleRef M, LLVMValueRef Function, int Priority) {

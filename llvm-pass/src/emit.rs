@@ -132,6 +132,14 @@ impl Emitter {
         self.set_location(if own.is_null() { self.line_zero(instruction.block()) } else { own });
     }
 
+    /// Right behind an instruction that is no terminator, at its place in the source.
+    pub fn behind(&self, instruction: Value) {
+        self.before(instruction);
+        if let Some(next) = instruction.next() {
+            llvm!(LLVMPositionBuilderBefore(self.builder, next.0));
+        }
+    }
+
     /// Code that belongs to no line.
     pub fn before_without_line(&self, instruction: Value) {
         llvm!(LLVMPositionBuilderBefore(self.builder, instruction.0));

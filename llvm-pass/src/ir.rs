@@ -46,6 +46,11 @@ impl Module {
         chain(first, |f| llvm!(LLVMGetNextFunction(f))).map(Value).collect()
     }
 
+    pub fn global_variables(self) -> Vec<Value> {
+        let first = llvm!(LLVMGetFirstGlobal(self.0));
+        chain(first, |g| llvm!(LLVMGetNextGlobal(g))).map(Value).collect()
+    }
+
     pub fn ifunc_resolvers(self) -> Vec<Value> {
         let first = llvm!(LLVMGetFirstGlobalIFunc(self.0));
         chain(first, |f| llvm!(LLVMGetNextGlobalIFunc(f))).map(|f| Value(llvm!(LLVMGetGlobalIFuncResolver(f)))).collect()
@@ -270,6 +275,10 @@ impl Value {
     pub fn constant_int(self) -> Option<u64> {
         let int = llvm!(LLVMIsAConstantInt(self.0));
         (!int.is_null() && self.ty().int_width() <= 64).then(|| llvm!(LLVMConstIntGetZExtValue(int)))
+    }
+
+    pub fn is_thread_local(self) -> bool {
+        llvm!(LLVMIsThreadLocal(self.0)) != 0
     }
 
     pub fn is_constant_global(self) -> bool {

@@ -21,6 +21,8 @@ mod escape;
 mod frames;
 mod hooks;
 mod ir;
+mod keep;
+mod locations;
 mod loops;
 mod names;
 mod shims;

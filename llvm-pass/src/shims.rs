@@ -22,8 +22,10 @@ impl Text {
 unsafe extern "C" {
     fn sd_does_not_capture(call: LLVMValueRef, argument: u32) -> bool;
     fn sd_drop_loop_mustprogress(terminator: LLVMValueRef);
+    fn sd_set_harmless(call: LLVMValueRef);
     fn sd_first_insertion_point(block: LLVMBasicBlockRef) -> LLVMValueRef;
     fn sd_append_to_used(module: LLVMModuleRef, global: LLVMValueRef);
+    fn sd_append_to_compiler_used(module: LLVMModuleRef, globals: *const LLVMValueRef, count: usize);
     fn sd_append_to_constructors(module: LLVMModuleRef, function: LLVMValueRef, priority: i32);
     fn sd_pointer_base(m: LLVMModuleRef, pointer: LLVMValueRef, offset: &mut i64, variable: &mut bool) -> LLVMValueRef;
     fn sd_has_fixed_size(module: LLVMModuleRef, ty: LLVMTypeRef) -> bool;
@@ -59,6 +61,11 @@ pub fn drop_loop_mustprogress(terminator: Value) {
     llvm!(sd_drop_loop_mustprogress(terminator.0));
 }
 
+/// The call always comes back and touches no memory of the program.
+pub fn set_harmless(call: Value) {
+    llvm!(sd_set_harmless(call.0));
+}
+
 /// None for a block that can only hold phis and an exception switch.
 pub fn first_insertion_point(block: Block) -> Option<Value> {
     let raw = llvm!(sd_first_insertion_point(block.0));
@@ -67,6 +74,12 @@ pub fn first_insertion_point(block: Block) -> Option<Value> {
 
 pub fn append_to_used(module: Module, global: Value) {
     llvm!(sd_append_to_used(module.0, global.0));
+}
+
+/// Keeps the optimiser from removing or splitting these variables.
+pub fn append_to_compiler_used(module: Module, globals: &[Value]) {
+    let raw: Vec<_> = globals.iter().map(|g| g.0).collect();
+    llvm!(sd_append_to_compiler_used(module.0, raw.as_ptr(), raw.len()));
 }
 
 pub fn append_to_constructors(module: Module, function: Value, priority: i32) {

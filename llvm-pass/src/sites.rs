@@ -21,6 +21,13 @@ pub struct SiteIndex(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionIndex(pub u32);
 
+/// A function, and where in it.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub function: Value,
+    pub location: Option<Node>,
+}
+
 pub struct Sites {
     module: Module,
     pub strings: Strings,
@@ -48,13 +55,13 @@ impl Sites {
         }
     }
 
-    /// The site of an instruction of `function`; `address` is what it accesses, if it accesses memory.
-    pub fn of_instruction(&mut self, function: Value, at: Value, kind: SiteKind, address: Option<Value>) -> SiteIndex {
+    /// The site of an instruction; `address` is what it accesses, if it accesses memory.
+    pub fn of_instruction(&mut self, place: Place, kind: SiteKind, address: Option<Value>) -> SiteIndex {
         let name = address.and_then(|a| names::name_of(self.module, a));
         let name = name.map_or(0, |n| self.strings.offset(&n));
-        let site = match node(llvm!(LLVMInstructionGetDebugLoc(at.0))) {
+        let site = match place.location {
             Some(location) => self.describe(location, kind, name),
-            None => self.without_location(function, kind, name),
+            None => self.without_location(place.function, kind, name),
         };
         if matches!(kind, SiteKind::Load | SiteKind::Store | SiteKind::Loop) { self.share(site) } else { self.add(site) }
     }

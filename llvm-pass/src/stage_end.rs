@@ -12,9 +12,11 @@ use crate::emit::Emitter;
 use crate::escape::Locals;
 use crate::frames::FrameEmitter;
 use crate::hooks::{Hook, HookTable, has_place_behind};
-use crate::ir::{Block, Kind, Module, Opcode, Value};
+use crate::ir::{Block, Kind, Module, Value};
+use crate::keep;
+use crate::locations::Locations;
 use crate::loops;
-use crate::sites::Sites;
+use crate::sites::{Place, Sites};
 use crate::tables::Tables;
 use crate::{COROUTINE, INSTRUMENTED, PREPARED, SANITIZED_BY_USER};
 
@@ -48,12 +50,18 @@ struct Stage {
 
 /// What will be done to one function; made before anything is changed.
 struct Plan {
+    function: Value,
+    locations: Locations,
     accesses: Vec<(Value, Vec<Access>)>,
     calls: Vec<Value>,
     latches: Vec<Block>,
 }
 
 impl Plan {
+    fn place(&self, instruction: Value) -> Place {
+        Place { function: self.function, location: self.locations.get(instruction) }
+    }
+
     fn is_empty(&self) -> bool {
         self.accesses.is_empty() && self.calls.is_empty() && self.latches.is_empty()
     }
@@ -73,7 +81,8 @@ impl Stage {
 
     fn function(&mut self, function: Value) {
         attributes::add_mark(function, self.emit.module, INSTRUMENTED);
-        remove_fake_uses(function);
+        let locations = Locations::of(function);
+        keep::remove_uses(function);
         if !attributes::has_mark(function, SANITIZED_BY_USER) && attributes::has_mark(function, PREPARED) {
             attributes::remove(function, "sanitize_thread");
         }
@@ -81,7 +90,7 @@ impl Stage {
         let index = self.sites.function(function);
         self.sites.function_record(index).flags |= flags;
         if flags & (function_flags::UNINSTRUMENTED | function_flags::COROUTINE) == 0 {
-            self.instrument(function);
+            self.instrument(function, locations);
         }
     }
 
@@ -100,9 +109,9 @@ impl Stage {
         flags
     }
 
-    fn plan(&self, function: Value) -> Plan {
+    fn plan(&self, function: Value, locations: Locations) -> Plan {
         let locals = Locals::of(function);
-        let mut plan = Plan { accesses: Vec::new(), calls: Vec::new(), latches: Vec::new() };
+        let mut plan = Plan { function, locations, accesses: Vec::new(), calls: Vec::new(), latches: Vec::new() };
         let mut stops = HashSet::new();
         for instruction in instructions(function) {
             let accesses = access::of_instruction(self.emit.module, instruction, &locals);
@@ -121,8 +130,8 @@ impl Stage {
         plan
     }
 
-    fn instrument(&mut self, function: Value) {
-        let plan = self.plan(function);
+    fn instrument(&mut self, function: Value, locations: Locations) {
+        let plan = self.plan(function, locations);
         if plan.is_empty() {
             return;
         }
@@ -131,15 +140,15 @@ impl Stage {
         let descriptor = self.tables.function(&self.emit, index);
         let frame = FrameEmitter::push(&self.emit, &self.hooks, function, descriptor, 0);
         for call in &plan.calls {
-            self.before_call(function, &frame, *call);
+            self.before_call(&plan, &frame, *call);
         }
         for (instruction, accesses) in &plan.accesses {
             for access in accesses {
-                self.around(function, *instruction, access);
+                self.around(&plan, *instruction, access);
             }
         }
         for latch in &plan.latches {
-            self.at_latch(function, *latch);
+            self.at_latch(&plan, *latch);
         }
         for instruction in original {
             frame.at_instruction(&self.emit, &self.hooks, instruction);
@@ -147,33 +156,32 @@ impl Stage {
         strip_claims(function);
     }
 
-    fn before_call(&mut self, function: Value, frame: &FrameEmitter, call: Value) {
+    fn before_call(&mut self, plan: &Plan, frame: &FrameEmitter, call: Value) {
         call.drop_tail();
         if call.is_musttail() {
             return;
         }
-        let site = self.sites.of_instruction(function, call, SiteKind::Call, None);
+        let site = self.sites.of_instruction(plan.place(call), SiteKind::Call, None);
         self.emit.before(call);
         frame.set_site(&self.emit, self.tables.site(&self.emit, site));
     }
 
-    fn around(&mut self, function: Value, instruction: Value, access: &Access) {
-        let site = self.sites.of_instruction(function, instruction, access.site_kind(), access.address());
+    fn around(&mut self, plan: &Plan, instruction: Value, access: &Access) {
+        let site = self.sites.of_instruction(plan.place(instruction), access.site_kind(), access.address());
         let site = self.tables.site(&self.emit, site);
         self.emit.before(instruction);
         self.hooks.before(&self.emit, access, site);
         if let Access::Atomic(atomic) = access
             && has_place_behind(instruction)
-            && let Some(next) = instruction.next()
         {
-            self.emit.before(next);
+            self.emit.behind(instruction);
             self.hooks.after(&self.emit, atomic, instruction);
         }
     }
 
-    fn at_latch(&mut self, function: Value, latch: Block) {
+    fn at_latch(&mut self, plan: &Plan, latch: Block) {
         let end = latch.terminator();
-        let site = self.sites.of_instruction(function, end, SiteKind::Loop, None);
+        let site = self.sites.of_instruction(plan.place(end), SiteKind::Loop, None);
         self.emit.before(end);
         self.hooks.call(&self.emit, Hook::LoopBack, &[self.tables.site(&self.emit, site)]);
     }
@@ -194,13 +202,6 @@ fn instructions(function: Value) -> impl Iterator<Item = Value> {
 
 fn is_opaque_assembly(instruction: Value) -> bool {
     instruction.is_call() && instruction.callee().kind() == Kind::InlineAsm && !assembly::is_harmless(instruction)
-}
-
-fn remove_fake_uses(function: Value) {
-    let fake = |i: &Value| i.is(Opcode::LLVMCall) && i.called_function().is_some_and(|f| f.name() == "llvm.fake.use");
-    for call in instructions(function).filter(fake).collect::<Vec<_>>() {
-        call.erase();
-    }
 }
 
 /// What the optimiser found out about the function and its callees was true without hooks.

@@ -2,24 +2,39 @@
 //!
 //! - `sanitize_thread` forbids what would invent accesses: speculated loads, stores merged over branches.
 //! - Without `mustprogress`, `while (!flag);` stays, however little it does.
-//! - A `llvm.fake.use` of each load's result keeps loads whose value nobody needs. The second stage takes it out again.
+//! - Variables that only this file can name are marked as used elsewhere: one that is written and never read would
+//!   vanish with all its writes, and a race between them with it.
+//! - A use of each load's result ([`keep`]) keeps loads whose value nobody needs. The second stage takes it out again.
 
-use inkwell::llvm_sys::core::*;
+use inkwell::llvm_sys::LLVMLinkage;
 
 use crate::attributes;
 use crate::emit::Emitter;
 use crate::escape::{Locals, stack_objects};
-use crate::ir::{Module, Opcode, Type, Value, llvm};
-use crate::shims::{drop_loop_mustprogress, pointer_base};
+use crate::ir::{Module, Opcode, Value};
+use crate::keep;
+use crate::shims::{append_to_compiler_used, drop_loop_mustprogress, pointer_base};
 use crate::{COROUTINE, PREPARED, SANITIZED_BY_USER};
 
 pub fn run(module: Module, optimised: bool) {
     let emit = Emitter::new(module);
+    if optimised {
+        keep_variables(module);
+    }
     for function in module.functions() {
         if !function.is_declaration() {
             prepare(&emit, function, optimised);
         }
     }
+}
+
+fn keep_variables(module: Module) {
+    let shared = |v: &Value| {
+        let local = matches!(v.linkage(), LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage);
+        local && !v.is_declaration() && !v.is_constant_global() && !v.is_thread_local() && !v.users().is_empty()
+    };
+    let found: Vec<Value> = module.global_variables().into_iter().filter(shared).collect();
+    append_to_compiler_used(module, &found);
 }
 
 fn prepare(emit: &Emitter, function: Value, optimised: bool) {
@@ -52,22 +67,7 @@ fn keep_loads(emit: &Emitter, function: Value) {
         if load.is(Opcode::LLVMLoad) && !own.contains(&pointer_base(emit.module, load.operand(0)).base)
             && !locals.is_private(load.operand(0))
         {
-            keep(emit, load);
+            keep::add_use(emit, load);
         }
     }
-}
-
-fn keep(emit: &Emitter, load: Value) {
-    if let Some(next) = load.next() {
-        let (ty, function) = fake_use(emit);
-        emit.before(next);
-        emit.call(ty, function, &[load]);
-    }
-}
-
-fn fake_use(emit: &Emitter) -> (Type, Value) {
-    let name = "llvm.fake.use";
-    let id = llvm!(LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len()));
-    let function = Value(llvm!(LLVMGetIntrinsicDeclaration(emit.module.0, id, std::ptr::null_mut(), 0)));
-    (Type(llvm!(LLVMGlobalGetValueType(function.0))), function)
 }
