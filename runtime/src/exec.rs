@@ -34,7 +34,6 @@ pub fn init() {
     unsafe {
         (&raw mut (*exec).heap).write(Heap::new(crate::snapshot::commit));
         (&raw mut (*exec).syscalls).write(syscalls::State::new());
-        (&raw mut (*exec).keys).write(Keys::new());
         (*exec).thread_count = 1;
         (*exec).threads[0].life = Life::Alive;
         (*exec).threads[0].fs = crate::sys::context::fs_base();

@@ -28,17 +28,10 @@ struct Value {
     generation: u32,
 }
 
+/// All zero: no key is in use.
 pub struct Keys {
     keys: [Key; MAX_KEYS],
     values: [[Value; MAX_KEYS]; MAX_THREADS],
-}
-
-impl Keys {
-    /// All zero: nothing is in use.
-    pub const fn new() -> Keys {
-        let key = Key { used: false, generation: 0, destructor: 0 };
-        Keys { keys: [key; MAX_KEYS], values: [[Value { value: 0, generation: 0 }; MAX_KEYS]; MAX_THREADS] }
-    }
 }
 
 fn visible() {

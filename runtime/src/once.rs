@@ -57,6 +57,7 @@ pub extern "C" fn finish(address: usize) {
 #[unsafe(naked)]
 pub unsafe extern "C" fn once(_control: usize, _initialise: usize) -> i32 {
     naked_asm!(
+        ".cfi_startproc",
         "push rbx",
         ".cfi_def_cfa_offset 16",
         ".cfi_offset rbx, -16",
@@ -82,6 +83,7 @@ pub unsafe extern "C" fn once(_control: usize, _initialise: usize) -> i32 {
         "pop rbx",
         ".cfi_def_cfa_offset 8",
         "ret",
+        ".cfi_endproc",
         begin = sym begin,
         finish = sym finish,
     )

@@ -39,6 +39,6 @@ pub fn earlier(details: &Details) -> Option<&'static Stack> {
 
 pub fn reset() {
     if is_on() {
-        *LAST.get() = [[Stack::EMPTY; 2]; MAX_THREADS];
+        LAST.get().iter_mut().flatten().for_each(|stack| stack.len = 0);
     }
 }

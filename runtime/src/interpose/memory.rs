@@ -20,7 +20,10 @@ unsafe extern "C" {
 fn allocate(size: usize, align: usize) -> usize {
     init::ensure();
     let exec = exec::get();
-    let block = exec.heap.allocate(exec.current, size, align, stack::here_id()) as usize;
+    or_errno(exec.heap.allocate(exec.current, size, align, stack::here_id()) as usize)
+}
+
+fn or_errno(block: usize) -> usize {
     if block == 0 {
         // SAFETY: libc's errno of the running context.
         unsafe { *__errno_location() = ENOMEM };
@@ -85,12 +88,9 @@ pub extern "C" fn cfree(block: usize) {
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, size: usize) -> usize {
     let Some(total) = count.checked_mul(size) else { return allocate(usize::MAX, ALIGN) };
-    let block = allocate(total, ALIGN);
-    if block != 0 {
-        // SAFETY: a fresh block of that size. Reused blocks are not zero.
-        unsafe { core::ptr::write_bytes(block as *mut u8, 0, total) };
-    }
-    block
+    init::ensure();
+    let exec = exec::get();
+    or_errno(exec.heap.allocate_zeroed(exec.current, total, ALIGN, stack::here_id()) as usize)
 }
 
 #[unsafe(no_mangle)]

@@ -50,7 +50,17 @@ pub unsafe extern "C" fn switch(save: *mut usize, to: usize, fs: usize) {
 /// In assembly so that nothing but the program's own frames is on the stack that an exception or `pthread_exit` unwinds.
 #[unsafe(naked)]
 unsafe extern "C" fn begin() {
-    naked_asm!(".cfi_undefined rip", "mov rdi, r12", "xor ebp, ebp", "call rbx", "mov rdi, rax", "call r13", "ud2")
+    naked_asm!(
+        ".cfi_startproc",
+        ".cfi_undefined rip",
+        "mov rdi, r12",
+        "xor ebp, ebp",
+        "call rbx",
+        "mov rdi, rax",
+        "call r13",
+        "ud2",
+        ".cfi_endproc",
+    )
 }
 
 /// Default MXCSR and x87 control word.

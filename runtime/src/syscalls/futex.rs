@@ -3,9 +3,9 @@
 //! Nobody ever sleeps in the kernel, so there is nobody to wake. A call that would wait cannot be answered: the word
 //! must be changed by a thread that the scheduler does not know to be waited for.
 
+use super::Args;
 use super::errno::{EAGAIN, EFAULT, ENOSYS};
 use super::kernel::load;
-use super::Args;
 use crate::end::unsupported;
 
 pub fn futex(_: usize, args: Args) -> isize {

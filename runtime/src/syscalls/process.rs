@@ -1,11 +1,11 @@
 //! Who the program is: ids that are the same in every worker, names of threads, limits, and ending.
 
+use super::Args;
 use super::errno::{EFAULT, EINVAL, EPERM};
-use super::kernel::{bytes_mut, load, pass, real, store, store_if_asked, Len, Output};
+use super::kernel::{Len, Output, bytes_mut, load, pass, real, store, store_if_asked};
 use super::names::{name, nr};
 use super::refusal::{Reason, refuse};
 use super::threads::{self, PerThread};
-use super::Args;
 use crate::snapshot::is_taken;
 
 /// The program's process id, whatever the kernel's is.

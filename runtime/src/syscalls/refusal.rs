@@ -1,7 +1,7 @@
 //! Ending the run because the program does something that cannot be controlled: what it is, and why.
 
-use super::kernel::{self, Text};
 use super::descriptors::{number as number_in, path_of};
+use super::kernel::{self, Text};
 use super::{Args, name};
 use crate::end::unsupported;
 
@@ -33,9 +33,7 @@ pub fn refuse(number: usize, args: Args, reason: Reason) -> ! {
         Reason::Yet => unsupported(format_args!("the program calls {name}(), which symdpor cannot control yet")),
         Reason::Process => process(name),
         Reason::ChangesFile(argument) => changes_file(name, kernel::path(args[argument]).unwrap_or(b"?")),
-        Reason::ChangesDescriptor(argument) => {
-            changes_file(name, path_of(number_in(args[argument]), &mut [0; 256]))
-        }
+        Reason::ChangesDescriptor(argument) => changes_file(name, path_of(number_in(args[argument]), &mut [0; 256])),
         Reason::Signal => unsupported(format_args!(
             "the program calls {name}(); signals from outside and timers that send them are not supported"
         )),

@@ -263,7 +263,8 @@ pub fn tkill(_: usize, args: Args) -> isize {
 /// libc knows its threads by the ids of the kernel threads whose stacks they have: a number that is none of ours is what
 /// libc's `raise` has found for the running thread. (Other threads are reached by `pthread_kill`, which is interposed.)
 fn to_thread(call: &str, thread: isize, signal: usize) -> isize {
-    let is_own_number = (super::process::PID..super::process::PID + symdpor_abi::MAX_THREADS as isize).contains(&thread);
+    let is_own_number =
+        (super::process::PID..super::process::PID + symdpor_abi::MAX_THREADS as isize).contains(&thread);
     if is_own_number && thread != super::process::tid() && signal != 0 {
         refuse_target(call, thread);
     }
