@@ -1,0 +1,123 @@
+//! Every algorithm sees every outcome: random programs against brute force.
+//!
+//! `SYMDPOR_SEED` and `SYMDPOR_PROGRAMS` choose other programs, and how many.
+
+use crate::brute;
+use crate::generate::{Kind, Rng, program};
+use crate::program::Program;
+use crate::run::{Explored, Outcome, Outcomes, explore};
+use crate::shrink::shrink;
+use symdpor_explore::{AllInterleavings, Checked, Dpor, SourceSets, Statistics};
+
+const STATES: usize = 4000;
+const EXECUTIONS: u64 = 3000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Algorithm {
+    None,
+    Dpor,
+    Source,
+}
+
+impl Algorithm {
+    pub fn explore(self, program: &Program, limit: u64) -> Option<Explored> {
+        match self {
+            Algorithm::None => explore(program, Checked::new(AllInterleavings::new()), limit),
+            Algorithm::Dpor => explore(program, Checked::new(Dpor::new()), limit),
+            Algorithm::Source => explore(program, Checked::new(SourceSets::new()), limit),
+        }
+    }
+}
+
+/// Whether a search lost something: with a data race, the race; without one, any outcome.
+pub fn loses(expected: &Outcomes, found: &Outcomes) -> bool {
+    if expected.contains(&Outcome::Race) { !found.contains(&Outcome::Race) } else { expected != found }
+}
+
+fn fails(program: &Program, algorithm: Algorithm) -> bool {
+    let Some(expected) = brute::outcomes(program, STATES) else { return false };
+    algorithm.explore(program, EXECUTIONS).is_some_and(|found| loses(&expected, &found.outcomes))
+}
+
+fn report(program: &Program, algorithm: Algorithm) -> ! {
+    let small = shrink(program, |p| fails(p, algorithm));
+    let expected = brute::outcomes(&small, STATES).expect("smaller than what was explored");
+    let found = algorithm.explore(&small, EXECUTIONS).expect("smaller than what was explored").outcomes;
+    let lost: Vec<_> = expected.difference(&found).collect();
+    let invented: Vec<_> = found.difference(&expected).collect();
+    panic!("{algorithm:?} loses {lost:#?}\nand invents {invented:#?}\nof the program\n{small}");
+}
+
+#[derive(Default, Debug)]
+struct Totals {
+    programs: u64,
+    too_big: u64,
+    racy: u64,
+    /// Programs that all interleavings were run of.
+    exhaustive: u64,
+    none: Statistics,
+    dpor: Statistics,
+    source: Statistics,
+}
+
+fn add(total: &mut Statistics, one: &Statistics) {
+    total.executions += one.executions;
+    total.blocked += one.blocked;
+    total.transitions += one.transitions;
+    total.longest = total.longest.max(one.longest);
+}
+
+impl Totals {
+    /// Compares on one program; one that is too big does not count.
+    fn compare(&mut self, program: &Program) {
+        let Some(expected) = brute::outcomes(program, STATES) else {
+            self.too_big += 1;
+            return;
+        };
+        for algorithm in [Algorithm::Source, Algorithm::Dpor, Algorithm::None] {
+            let limit = if algorithm == Algorithm::None { 300 } else { EXECUTIONS };
+            let Some(found) = algorithm.explore(program, limit) else {
+                if algorithm == Algorithm::Source {
+                    self.too_big += 1;
+                    return;
+                }
+                continue;
+            };
+            if loses(&expected, &found.outcomes) {
+                report(program, algorithm);
+            }
+            self.count(algorithm, &found.statistics);
+        }
+        self.programs += 1;
+        self.racy += expected.contains(&Outcome::Race) as u64;
+    }
+
+    fn count(&mut self, algorithm: Algorithm, statistics: &Statistics) {
+        match algorithm {
+            Algorithm::None => {
+                self.exhaustive += 1;
+                add(&mut self.none, statistics);
+            }
+            Algorithm::Dpor => add(&mut self.dpor, statistics),
+            Algorithm::Source => add(&mut self.source, statistics),
+        }
+    }
+}
+
+pub fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().map_or(default, |v| v.parse().expect("a number"))
+}
+
+#[test]
+fn algorithms_agree_with_brute_force_on_random_programs() {
+    let programs = number("SYMDPOR_PROGRAMS", 24_000);
+    let mut rng = Rng::new(number("SYMDPOR_SEED", 1));
+    let mut totals = Totals::default();
+    for kind in Kind::ALL.into_iter().cycle() {
+        totals.compare(&program(&mut rng, kind));
+        if totals.programs == programs {
+            break;
+        }
+    }
+    println!("{totals:#?}");
+}

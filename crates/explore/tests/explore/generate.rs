@@ -1,0 +1,380 @@
+//! Random programs: threads that share code, differ in their prefixes, branch on what they read, lock nested in both
+//! orders, wait, join one by one and together, create others, exit early.
+
+use crate::program::*;
+
+/// Xorshift; the same seed gives the same programs everywhere.
+#[derive(Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        for _ in 0..10 {
+            rng.next();
+        }
+        rng
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    fn byte(&mut self, n: usize) -> u8 {
+        self.below(n) as u8
+    }
+
+    fn value(&mut self, n: usize) -> i8 {
+        self.below(n) as i8
+    }
+
+    fn percent(&mut self, p: u64) -> bool {
+        self.next() % 100 < p
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+/// What the programs of a kind are mostly made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Mixed,
+    Atomics,
+    Locks,
+    TryLocks,
+    Conditions,
+    Creation,
+    Ends,
+    Once,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 8] = [
+        Kind::Mixed,
+        Kind::Atomics,
+        Kind::Locks,
+        Kind::TryLocks,
+        Kind::Conditions,
+        Kind::Creation,
+        Kind::Ends,
+        Kind::Once,
+    ];
+
+    fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
+        use Generator as G;
+        match self {
+            Kind::Mixed => &[
+                G::atom, G::atom, G::branch, G::branch, G::locked, G::locked, G::plain, G::try_locked, G::guarded_wait,
+                G::notify, G::once, G::repeat, G::exit, G::pause, G::check, G::both_orders, G::recursive,
+            ],
+            Kind::Atomics => &[G::atom, G::atom, G::branch, G::branch, G::branch_plain, G::repeat, G::check],
+            Kind::Locks => &[G::atom, G::locked, G::locked, G::both_orders, G::both_orders, G::branch_locks, G::recursive],
+            Kind::TryLocks => &[G::atom, G::locked, G::try_locked, G::try_locked, G::both_orders, G::branch],
+            Kind::Conditions => &[G::atom, G::locked, G::wait, G::guarded_wait, G::notify, G::notify, G::branch],
+            Kind::Creation => &[G::atom, G::branch, G::branch_plain, G::locked, G::plain, G::spawn],
+            Kind::Ends => &[G::atom, G::branch, G::locked, G::exit, G::check, G::check, G::guarded_wait, G::notify],
+            Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
+        }
+    }
+}
+
+struct Generator {
+    rng: Rng,
+    kind: Kind,
+    cells: usize,
+    /// Percentage of accesses to a part of a cell, and to two cells.
+    partial: u64,
+    wide: u64,
+    mutexes: usize,
+    plains: usize,
+    workers: usize,
+}
+
+/// A random program of a kind.
+pub fn program(rng: &mut Rng, kind: Kind) -> Program {
+    let mut g = Generator {
+        cells: rng.pick(&[1, 2, 2, 3]),
+        partial: rng.pick(&[0, 0, 30, 60]),
+        wide: rng.pick(&[0, 0, 0, 20]),
+        mutexes: 1 + rng.below(2),
+        plains: 1 + rng.below(2),
+        workers: rng.pick(&[2, 2, 3, 3, 4]),
+        kind,
+        rng: rng.clone(),
+    };
+    let program = g.program();
+    *rng = g.rng;
+    program
+}
+
+impl Generator {
+    fn program(&mut self) -> Program {
+        let workers = self.workers;
+        let shared = self.body();
+        let mut codes = vec![Vec::new()];
+        for _ in 0..workers {
+            let mut code = Vec::new();
+            if self.rng.percent(30) {
+                self.segment(&mut code);
+            }
+            code.extend(if self.rng.percent(70) { shared.clone() } else { self.body() });
+            codes.push(code);
+        }
+        // Code that only other threads start.
+        if self.kind == Kind::Creation {
+            codes.push(self.body());
+        }
+        codes[0] = self.main(workers);
+        Program { codes, recursive: if self.rng.percent(30) { 0b100 | self.rng.byte(4) } else { 0b100 } }
+    }
+
+    fn body(&mut self) -> Vec<Instr> {
+        let mut code = Vec::new();
+        for _ in 0..1 + self.rng.below(2) {
+            self.segment(&mut code);
+        }
+        code
+    }
+
+    fn main(&mut self, workers: usize) -> Vec<Instr> {
+        let mut code = Vec::new();
+        let between = self.rng.pick(&[0, 0, 30]);
+        for worker in 1..=workers as u8 {
+            if self.rng.percent(between) {
+                self.atom_or_plain(&mut code);
+            }
+            code.push(Instr::Create(worker, worker - 1));
+        }
+        if self.rng.percent(25) {
+            self.segment(&mut code);
+        }
+        self.joins(workers, &mut code);
+        if self.rng.percent(30) {
+            self.segment(&mut code);
+        }
+        if self.rng.percent(50) {
+            code.push(Instr::Exit(0));
+        }
+        code
+    }
+
+    fn joins(&mut self, workers: usize, code: &mut Vec<Instr>) {
+        let (leave_out, between) = (self.rng.pick(&[0, 0, 40, 100]), self.rng.pick(&[0, 0, 40]));
+        let mut order: Vec<u8> = (0..workers as u8).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, self.rng.below(i + 1));
+        }
+        for handle in order {
+            if !self.rng.percent(leave_out) {
+                code.push(Instr::Join(handle));
+                if self.rng.percent(between) {
+                    self.atom_or_plain(code);
+                }
+            }
+        }
+    }
+
+    fn segment(&mut self, code: &mut Vec<Instr>) {
+        let choices = self.kind.segments();
+        choices[self.rng.below(choices.len())](self, code);
+    }
+
+    fn view(&mut self) -> View {
+        let cell = self.rng.byte(self.cells);
+        if self.rng.percent(self.wide) {
+            return View { wide: true, ..View::whole(cell) };
+        }
+        if !self.rng.percent(self.partial) {
+            return View::whole(cell);
+        }
+        let lanes = self.rng.pick(&[1, 2, 2]);
+        View { cell, from: self.rng.byte(LANES / lanes as usize) * lanes, lanes, wide: false }
+    }
+
+    fn reg(&mut self) -> u8 {
+        self.rng.byte(2)
+    }
+
+    fn atom(&mut self, code: &mut Vec<Instr>) {
+        let (r, view) = (self.reg(), self.view());
+        code.push(match self.rng.below(8) {
+            0 | 1 => Instr::Load(r, view),
+            2 => Instr::Store(view, 1 + self.rng.value(2)),
+            3 => Instr::StoreReg(view, r),
+            4 => Instr::Cas(r, view, self.rng.value(2), 1 + self.rng.value(2)),
+            _ => Instr::Add(r, view, 1),
+        });
+    }
+
+    fn plain(&mut self, code: &mut Vec<Instr>) {
+        let var = self.rng.byte(self.plains);
+        code.push(if self.rng.percent(50) {
+            Instr::PlainLoad(self.reg(), var)
+        } else {
+            Instr::PlainStore(var, 1 + self.rng.value(2))
+        });
+    }
+
+    fn atom_or_plain(&mut self, code: &mut Vec<Instr>) {
+        if self.rng.percent(70) { self.atom(code) } else { self.plain(code) }
+    }
+
+    /// Something that depends on what was read.
+    fn guarded(&mut self, code: &mut Vec<Instr>, body: fn(&mut Self, &mut Vec<Instr>)) {
+        let (r, view) = (self.reg(), self.view());
+        code.push(if self.rng.percent(60) { Instr::Add(r, view, 1) } else { Instr::Load(r, view) });
+        let mut inner = Vec::new();
+        body(self, &mut inner);
+        code.push(Instr::If(r, self.rng.value(3), inner.len() as u8));
+        code.extend(inner);
+    }
+
+    fn branch(&mut self, code: &mut Vec<Instr>) {
+        self.guarded(code, Self::atom);
+    }
+
+    fn branch_plain(&mut self, code: &mut Vec<Instr>) {
+        self.guarded(code, Self::plain);
+    }
+
+    fn branch_locks(&mut self, code: &mut Vec<Instr>) {
+        self.guarded(code, Self::both_orders);
+    }
+
+    fn spawn(&mut self, code: &mut Vec<Instr>) {
+        let handle = 4 + self.rng.byte(2);
+        // The last code is nobody's but the spawners'. It may spawn itself, until threads run out.
+        code.push(Instr::Create(self.workers as u8 + 1, handle));
+        if self.rng.percent(50) {
+            self.atom_or_plain(code);
+        }
+        if self.rng.percent(50) {
+            code.push(Instr::Join(handle));
+        }
+    }
+
+    fn check(&mut self, code: &mut Vec<Instr>) {
+        let (r, view) = (self.reg(), self.view());
+        code.push(if self.rng.percent(50) { Instr::Add(r, view, 1) } else { Instr::Load(r, view) });
+        code.push(Instr::AssertNot(r, self.rng.value(3), self.rng.byte(4)));
+    }
+
+    fn locked(&mut self, code: &mut Vec<Instr>) {
+        let m = self.rng.byte(self.mutexes);
+        code.push(Instr::Lock(m));
+        match self.rng.below(6) {
+            0 | 1 => self.atom(code),
+            2 | 3 => self.plain(code),
+            4 => self.branch_plain(code),
+            _ => {}
+        }
+        code.push(Instr::Unlock(m));
+    }
+
+    fn both_orders(&mut self, code: &mut Vec<Instr>) {
+        let m = self.rng.byte(2);
+        code.extend([Instr::Lock(m), Instr::Lock(1 - m)]);
+        if self.rng.percent(30) {
+            self.atom(code);
+        }
+        code.extend([Instr::Unlock(1 - m), Instr::Unlock(m)]);
+    }
+
+    fn recursive(&mut self, code: &mut Vec<Instr>) {
+        code.extend([Instr::Lock(2), if self.rng.percent(70) { Instr::Lock(2) } else { Instr::TryLock(3, 2) }]);
+        self.atom_or_plain(code);
+        code.extend([Instr::Unlock(2), Instr::Unlock(2)]);
+    }
+
+    fn try_locked(&mut self, code: &mut Vec<Instr>) {
+        let (r, m) = (self.reg(), self.rng.byte(self.mutexes));
+        let mut inner = Vec::new();
+        if self.rng.percent(70) {
+            self.atom_or_plain(&mut inner);
+        }
+        inner.push(Instr::Unlock(m));
+        code.push(Instr::TryLock(r, m));
+        code.push(Instr::If(r, 1, inner.len() as u8));
+        code.extend(inner);
+        if self.rng.percent(40) {
+            // The register may have changed since; that is as good as any other branch.
+            code.push(Instr::If(r, 0, 1));
+            self.atom(code);
+        }
+    }
+
+    fn wait(&mut self, code: &mut Vec<Instr>) {
+        let (c, m) = (self.rng.byte(CONDS) & self.rng.byte(2), self.rng.byte(self.mutexes));
+        code.extend([Instr::Lock(m), Instr::Wait(c, m)]);
+        if self.rng.percent(40) {
+            self.atom_or_plain(code);
+        }
+        code.push(Instr::Unlock(m));
+    }
+
+    fn guarded_wait(&mut self, code: &mut Vec<Instr>) {
+        let (r, m) = (self.reg(), self.rng.byte(self.mutexes));
+        let view = View::whole(0);
+        code.extend([Instr::Lock(m), Instr::Load(r, view), Instr::If(r, 0, 1), Instr::Wait(0, m), Instr::Unlock(m)]);
+    }
+
+    fn notify(&mut self, code: &mut Vec<Instr>) {
+        let (c, m) = (self.rng.byte(CONDS) & self.rng.byte(2), self.rng.byte(self.mutexes));
+        let wake = if self.rng.percent(70) { Instr::Signal(c) } else { Instr::Broadcast(c) };
+        let locked = self.rng.percent(60);
+        if locked {
+            code.push(Instr::Lock(m));
+        }
+        if self.rng.percent(50) {
+            code.push(Instr::Add(3, View::whole(0), 1));
+        }
+        code.push(wake);
+        if locked {
+            code.push(Instr::Unlock(m));
+        }
+    }
+
+    fn once(&mut self, code: &mut Vec<Instr>) {
+        let o = self.rng.byte(ONCES);
+        let mut inner = Vec::new();
+        if self.rng.percent(80) {
+            self.atom_or_plain(&mut inner);
+        }
+        inner.push(Instr::OnceEnd(o));
+        code.push(Instr::Once(o, inner.len() as u8));
+        code.extend(inner);
+        if self.rng.percent(30) {
+            self.plain(code);
+        }
+    }
+
+    fn repeat(&mut self, code: &mut Vec<Instr>) {
+        let before = code.len();
+        self.atom(code);
+        if self.rng.percent(30) {
+            code.push(Instr::Yield);
+        }
+        code.push(Instr::Loop((code.len() - before) as u8, 2));
+    }
+
+    fn exit(&mut self, code: &mut Vec<Instr>) {
+        if self.rng.percent(70) {
+            self.guarded(code, |g, inner| inner.push(Instr::Exit(1 + g.rng.byte(2))));
+        } else {
+            code.push(Instr::Exit(1));
+        }
+    }
+
+    fn pause(&mut self, code: &mut Vec<Instr>) {
+        code.push(Instr::Yield);
+    }
+}

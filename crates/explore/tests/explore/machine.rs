@@ -1,0 +1,478 @@
+//! A machine that runs small programs one transition at a time.
+//!
+//! A transition is one visible operation and the invisible ones after it, as in the real runtime. Plain accesses are
+//! invisible and checked by happens-before (sequentially consistent atomics, mutexes, once, creation, join).
+
+use crate::program::*;
+use symdpor_abi::object::Region;
+use symdpor_abi::op::{NO_THREAD, TRIED};
+use symdpor_trace::{ObjectId, Op, OpKind};
+
+pub type Clock = [u8; THREADS];
+const NOBODY: u8 = u8::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Phase {
+    Running,
+    /// Waits on a condition variable.
+    Waiting,
+    /// Woken, has to lock the mutex again.
+    Woken,
+    Ended,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Thread {
+    code: u8,
+    pc: u8,
+    pub phase: Phase,
+    pub regs: [i8; REGS],
+    handles: [u8; HANDLES],
+    loops: u8,
+    clock: Clock,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Mutex {
+    owner: u8,
+    count: u8,
+    clock: Clock,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum OnceState {
+    Fresh,
+    Running,
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Plain {
+    value: i8,
+    writes: Clock,
+    reads: Clock,
+}
+
+/// Why an execution stops before all threads are done.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Stop {
+    Race,
+    Assertion(u8),
+    Misuse,
+    Exit(u8),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct State {
+    pub cells: [[i8; LANES]; CELLS],
+    cell_clocks: [[Clock; LANES]; CELLS],
+    plain: [Plain; PLAIN],
+    mutexes: [Mutex; MUTEXES],
+    /// Waiters in the order of waiting.
+    conds: [Vec<u8>; CONDS],
+    onces: [(OnceState, Clock); ONCES],
+    pub threads: Vec<Thread>,
+}
+
+/// One transition.
+pub struct Done {
+    pub op: Op,
+    pub stop: Option<Stop>,
+}
+
+fn join(clock: &mut Clock, other: &Clock) {
+    clock.iter_mut().zip(other).for_each(|(a, b)| *a = (*a).max(*b));
+}
+
+fn object(kind: u64, number: u8) -> ObjectId {
+    ObjectId::new(Region::Heap, kind << 16 | (number as u64 + 1) * 8)
+}
+
+fn view_op(kind: OpKind, view: View) -> Op {
+    let mut op = Op::new(kind, object(1, view.cell));
+    op.mask = view.mask();
+    if view.wide {
+        op.object2 = object(1, view.cell + 1);
+        op.mask2 = 0xff;
+    }
+    op
+}
+
+fn mutex_op(kind: OpKind, mutex: u8) -> Op {
+    Op::new(kind, object(2, mutex))
+}
+
+fn with_arg(mut op: Op, arg: u32) -> Op {
+    op.arg = arg;
+    op
+}
+
+impl Thread {
+    fn new(code: u8, number: usize, mut clock: Clock) -> Thread {
+        clock[number] = 1;
+        let handles = [NOBODY; HANDLES];
+        Thread { code, pc: 0, phase: Phase::Running, regs: [0; REGS], handles, loops: 0, clock }
+    }
+}
+
+impl State {
+    /// The state before the first visible operation, or why there is none.
+    pub fn new(program: &Program) -> (State, Option<Stop>) {
+        let free = Mutex { owner: NOBODY, count: 0, clock: [0; THREADS] };
+        let mut state = State {
+            cells: Default::default(),
+            cell_clocks: Default::default(),
+            plain: Default::default(),
+            mutexes: [free; MUTEXES],
+            conds: Default::default(),
+            onces: [(OnceState::Fresh, [0; THREADS]); ONCES],
+            threads: vec![Thread::new(0, 0, [0; THREADS])],
+        };
+        let stop = state.tail(program, 0);
+        (state, stop)
+    }
+
+    fn instr(&self, program: &Program, t: usize) -> Option<Instr> {
+        let thread = &self.threads[t];
+        program.codes.get(thread.code as usize)?.get(thread.pc as usize).copied()
+    }
+
+    /// What a thread that has not ended is about to do.
+    pub fn pending(&self, program: &Program, t: usize) -> Option<Op> {
+        let instr = self.instr(program, t)?;
+        match self.threads[t].phase {
+            Phase::Ended => return None,
+            Phase::Waiting => return Some(Op::new(OpKind::Waiting, ObjectId::NONE)),
+            Phase::Woken => return Some(mutex_op(OpKind::MutexLock, wait_mutex(instr))),
+            Phase::Running => {}
+        }
+        Some(match instr {
+            Instr::Load(_, view) => view_op(OpKind::AtomicLoad, view),
+            Instr::Store(view, _) | Instr::StoreReg(view, _) => view_op(OpKind::AtomicStore, view),
+            Instr::Add(_, view, _) => view_op(OpKind::AtomicRmw, view),
+            Instr::Cas(_, view, ..) => view_op(OpKind::AtomicCas, view),
+            Instr::Lock(m) => mutex_op(OpKind::MutexLock, m),
+            Instr::TryLock(_, m) => mutex_op(OpKind::TryLock, m),
+            Instr::Unlock(m) => mutex_op(OpKind::MutexUnlock, m),
+            Instr::Wait(c, m) => wait_op(c, m),
+            Instr::Signal(c) => Op::new(OpKind::CondSignal, object(3, c)),
+            Instr::Broadcast(c) => Op::new(OpKind::CondBroadcast, object(3, c)),
+            Instr::Once(o, _) => Op::new(OpKind::Once, object(4, o)),
+            Instr::OnceEnd(o) => Op::new(OpKind::OnceEnd, object(4, o)),
+            Instr::Create(..) => Op::new(OpKind::ThreadCreate, ObjectId::THREADS),
+            Instr::Join(h) => {
+                with_arg(Op::new(OpKind::ThreadJoin, ObjectId::NONE), self.threads[t].handles[h as usize] as u32)
+            }
+            Instr::Exit(status) => with_arg(Op::new(OpKind::ProcessExit, ObjectId::NONE), status as u32),
+            _ => Op::new(OpKind::Yield, ObjectId::NONE),
+        })
+    }
+
+    pub fn enabled(&self, program: &Program, t: usize) -> bool {
+        let Some(instr) = self.instr(program, t) else { return false };
+        match (self.threads[t].phase, instr) {
+            (Phase::Ended | Phase::Waiting, _) => false,
+            (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
+            (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
+            (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
+            (_, Instr::Join(h)) => self.threads[self.threads[t].handles[h as usize] as usize].phase == Phase::Ended,
+            _ => true,
+        }
+    }
+
+    /// In how many ways the thread's next operation can go.
+    pub fn alternatives(&self, program: &Program, t: usize) -> u16 {
+        match self.instr(program, t) {
+            Some(Instr::Signal(c)) => self.conds[c as usize].len().max(1) as u16,
+            _ => 1,
+        }
+    }
+
+    /// Makes the transition of an enabled thread.
+    pub fn step(&mut self, program: &Program, t: usize, alternative: u16) -> Done {
+        let (op, mut stop) = self.operate(program, t, alternative);
+        // What comes after the operation is not covered by what the operation itself released.
+        self.threads[t].clock[t] += 1;
+        if stop.is_none() {
+            stop = self.tail(program, t);
+        }
+        if let (OpKind::ThreadCreate, None) = (op.kind, &stop)
+            && let Some(child) = u8::try_from(op.arg).ok().filter(|&c| (c as usize) < self.threads.len())
+        {
+            stop = self.tail(program, child as usize);
+        }
+        Done { op, stop }
+    }
+
+    fn operate(&mut self, program: &Program, t: usize, alternative: u16) -> (Op, Option<Stop>) {
+        let pending = self.pending(program, t).expect("an enabled thread has an operation");
+        let instr = self.instr(program, t).expect("an enabled thread has an instruction");
+        if self.threads[t].phase == Phase::Woken {
+            self.take(wait_mutex(instr), t);
+            self.threads[t].phase = Phase::Running;
+            self.threads[t].pc += 1;
+            return (pending, None);
+        }
+        if !matches!(instr, Instr::Wait(..)) {
+            self.threads[t].pc += 1;
+        }
+        match instr {
+            Instr::Load(..) | Instr::Store(..) | Instr::StoreReg(..) | Instr::Add(..) | Instr::Cas(..) => {
+                (self.atomic(t, instr, pending), None)
+            }
+            Instr::Lock(_) | Instr::TryLock(..) | Instr::Unlock(_) => self.mutex(t, instr, pending),
+            Instr::Wait(c, m) => (pending, self.wait(t, c, m)),
+            Instr::Signal(c) => (with_arg(pending, self.signal(c, alternative)), None),
+            Instr::Broadcast(c) => {
+                let waiters = std::mem::take(&mut self.conds[c as usize]);
+                waiters.iter().for_each(|&w| self.threads[w as usize].phase = Phase::Woken);
+                (pending, None)
+            }
+            Instr::Once(o, skip) => (self.once(t, o, skip, pending), None),
+            Instr::OnceEnd(o) => {
+                self.onces[o as usize] = (OnceState::Done, self.threads[t].clock);
+                (pending, None)
+            }
+            Instr::Create(code, handle) => (with_arg(pending, self.create(t, code, handle)), None),
+            Instr::Join(h) => {
+                let target = self.threads[t].handles[h as usize] as usize;
+                let clock = self.threads[target].clock;
+                join(&mut self.threads[t].clock, &clock);
+                (pending, None)
+            }
+            Instr::Exit(status) => (pending, Some(Stop::Exit(status))),
+            _ => (pending, None),
+        }
+    }
+
+    fn digest(&self, view: View) -> i8 {
+        let mix = |d: i8, v: i8| d.wrapping_mul(3).wrapping_add(v);
+        let first = self.cells[view.cell as usize][view.from as usize];
+        if view.places().all(|(c, l)| self.cells[c][l] == first) {
+            return first;
+        }
+        view.places().fold(7, |d, (c, l)| mix(d, self.cells[c][l]))
+    }
+
+    fn atomic(&mut self, t: usize, instr: Instr, mut op: Op) -> Op {
+        match instr {
+            Instr::Load(r, view) => {
+                self.acquire(t, view);
+                self.threads[t].regs[r as usize] = self.digest(view);
+            }
+            Instr::Store(view, value) => self.store(t, view, false, |_| value),
+            Instr::StoreReg(view, r) => {
+                let value = self.threads[t].regs[r as usize];
+                self.store(t, view, false, |_| value);
+            }
+            Instr::Add(r, view, value) => {
+                self.acquire(t, view);
+                self.threads[t].regs[r as usize] = self.digest(view);
+                self.store(t, view, true, |old| old.wrapping_add(value));
+            }
+            Instr::Cas(r, view, expected, value) => {
+                self.acquire(t, view);
+                let equal = self.digest(view) == expected;
+                self.threads[t].regs[r as usize] = equal as i8;
+                op.kind = if equal { OpKind::AtomicRmw } else { OpKind::AtomicLoad };
+                if equal {
+                    self.store(t, view, true, |_| value);
+                }
+            }
+            _ => {}
+        }
+        op
+    }
+
+    fn acquire(&mut self, t: usize, view: View) {
+        for (cell, lane) in view.places() {
+            let clock = self.cell_clocks[cell][lane];
+            join(&mut self.threads[t].clock, &clock);
+        }
+    }
+
+    fn store(&mut self, t: usize, view: View, keep: bool, value: impl Fn(i8) -> i8) {
+        let clock = self.threads[t].clock;
+        for (cell, lane) in view.places() {
+            let place = &mut self.cells[cell][lane];
+            *place = value(*place);
+            if keep {
+                join(&mut self.cell_clocks[cell][lane], &clock);
+            } else {
+                self.cell_clocks[cell][lane] = clock;
+            }
+        }
+    }
+
+    fn mutex(&mut self, t: usize, instr: Instr, mut op: Op) -> (Op, Option<Stop>) {
+        match instr {
+            Instr::Lock(m) => self.take(m, t),
+            Instr::TryLock(r, m) => {
+                let free = self.mutexes[m as usize].owner == NOBODY;
+                self.threads[t].regs[r as usize] = free as i8;
+                op.kind = if free { OpKind::MutexLock } else { OpKind::TryLockFailed };
+                if free {
+                    op.arg = TRIED;
+                    self.take(m, t);
+                }
+            }
+            Instr::Unlock(m) => return (op, self.release(m, t)),
+            _ => {}
+        }
+        (op, None)
+    }
+
+    fn take(&mut self, m: u8, t: usize) {
+        let mutex = &mut self.mutexes[m as usize];
+        mutex.owner = t as u8;
+        mutex.count = mutex.count.max(1);
+        join(&mut self.threads[t].clock, &mutex.clock);
+    }
+
+    fn release(&mut self, m: u8, t: usize) -> Option<Stop> {
+        let mutex = &mut self.mutexes[m as usize];
+        if mutex.owner != t as u8 {
+            return Some(Stop::Misuse);
+        }
+        *mutex = Mutex { owner: NOBODY, count: 0, clock: self.threads[t].clock };
+        None
+    }
+
+    /// Releases the mutex however often it is held; it is held once afterwards.
+    fn wait(&mut self, t: usize, c: u8, m: u8) -> Option<Stop> {
+        let stop = self.release(m, t);
+        if stop.is_none() {
+            self.conds[c as usize].push(t as u8);
+            self.threads[t].phase = Phase::Waiting;
+        }
+        stop
+    }
+
+    fn signal(&mut self, c: u8, alternative: u16) -> u32 {
+        let waiters = &mut self.conds[c as usize];
+        if waiters.is_empty() {
+            return NO_THREAD;
+        }
+        let waiter = waiters.remove(alternative as usize);
+        self.threads[waiter as usize].phase = Phase::Woken;
+        waiter as u32
+    }
+
+    fn once(&mut self, t: usize, o: u8, skip: u8, mut op: Op) -> Op {
+        let (state, clock) = self.onces[o as usize];
+        if state == OnceState::Fresh {
+            self.onces[o as usize].0 = OnceState::Running;
+            op.kind = OpKind::OnceBegin;
+        } else {
+            join(&mut self.threads[t].clock, &clock);
+            self.threads[t].pc += skip;
+            op.kind = OpKind::OnceDone;
+        }
+        op
+    }
+
+    fn create(&mut self, t: usize, code: u8, handle: u8) -> u32 {
+        let number = self.threads.len();
+        if number == THREADS {
+            return NO_THREAD;
+        }
+        self.threads[t].handles[handle as usize] = number as u8;
+        self.threads.push(Thread::new(code, number, self.threads[t].clock));
+        number as u32
+    }
+
+    /// Runs invisible instructions up to the next visible one.
+    fn tail(&mut self, program: &Program, t: usize) -> Option<Stop> {
+        while self.threads[t].phase == Phase::Running {
+            let Some(instr) = self.instr(program, t) else {
+                self.threads[t].phase = Phase::Ended;
+                break;
+            };
+            match self.invisible(program, t, instr) {
+                Some(Ok(())) => self.threads[t].pc += 1,
+                Some(Err(stop)) => return Some(stop),
+                None => break,
+            }
+        }
+        None
+    }
+
+    /// Executes an instruction if it is invisible.
+    fn invisible(&mut self, program: &Program, t: usize, instr: Instr) -> Option<Result<(), Stop>> {
+        let thread = &mut self.threads[t];
+        let recursive = |m: u8| program.recursive & 1 << m != 0;
+        match instr {
+            Instr::If(r, value, skip) if thread.regs[r as usize] != value => thread.pc += skip,
+            Instr::If(..) => {}
+            Instr::Loop(back, times) => {
+                thread.loops += 1;
+                if thread.loops < times {
+                    thread.pc = thread.pc.wrapping_sub(back + 1);
+                } else {
+                    thread.loops = 0;
+                }
+            }
+            Instr::AssertNot(r, value, number) if thread.regs[r as usize] == value => {
+                return Some(Err(Stop::Assertion(number)));
+            }
+            Instr::AssertNot(..) => {}
+            Instr::PlainLoad(r, v) => return Some(self.plain_load(t, r, v)),
+            Instr::PlainStore(v, value) => return Some(self.plain_store(t, v, value)),
+            Instr::Lock(m) | Instr::TryLock(_, m) if recursive(m) && self.mutexes[m as usize].owner == t as u8 => {
+                self.mutexes[m as usize].count += 1;
+                if let Instr::TryLock(r, _) = instr {
+                    thread.regs[r as usize] = 1;
+                }
+            }
+            Instr::Unlock(m) if self.mutexes[m as usize].owner == t as u8 && self.mutexes[m as usize].count > 1 => {
+                self.mutexes[m as usize].count -= 1;
+            }
+            Instr::Join(h) if thread.handles[h as usize] == NOBODY => {}
+            _ => return None,
+        }
+        Some(Ok(()))
+    }
+
+    fn plain_load(&mut self, t: usize, r: u8, v: u8) -> Result<(), Stop> {
+        let clock = self.threads[t].clock;
+        let var = &mut self.plain[v as usize];
+        self.threads[t].regs[r as usize] = var.value;
+        var.reads[t] = clock[t];
+        ordered(&var.writes, &clock)
+    }
+
+    fn plain_store(&mut self, t: usize, v: u8, value: i8) -> Result<(), Stop> {
+        let clock = self.threads[t].clock;
+        let var = &mut self.plain[v as usize];
+        ordered(&var.writes, &clock)?;
+        ordered(&var.reads, &clock)?;
+        var.value = value;
+        var.writes[t] = clock[t];
+        Ok(())
+    }
+
+    /// All that can be seen of a state: memory and what the threads have read.
+    pub fn visible(&self) -> Vec<i8> {
+        let cells = self.cells.iter().flatten().copied();
+        let plain = self.plain.iter().map(|p| p.value);
+        let threads = self.threads.iter().flat_map(|t| std::iter::once(t.code as i8).chain(t.regs));
+        cells.chain(plain).chain(threads).collect()
+    }
+}
+
+fn ordered(accesses: &Clock, clock: &Clock) -> Result<(), Stop> {
+    if accesses.iter().zip(clock).all(|(a, c)| a <= c) { Ok(()) } else { Err(Stop::Race) }
+}
+
+fn wait_mutex(instr: Instr) -> u8 {
+    match instr {
+        Instr::Wait(_, m) => m,
+        _ => 0,
+    }
+}
+
+fn wait_op(c: u8, m: u8) -> Op {
+    let mut op = Op::new(OpKind::CondWait, object(3, c));
+    (op.object2, op.mask2) = (object(2, m), 0xff);
+    op
+}

@@ -1,0 +1,98 @@
+//! Small programs for the in-memory machine.
+
+/// Atomic cells of four lanes each; a lane is two bytes.
+pub const CELLS: usize = 4;
+pub const LANES: usize = 4;
+pub const PLAIN: usize = 3;
+pub const MUTEXES: usize = 3;
+pub const CONDS: usize = 2;
+pub const ONCES: usize = 2;
+pub const REGS: usize = 4;
+pub const HANDLES: usize = 6;
+/// Threads at most; creating more fails.
+pub const THREADS: usize = 8;
+
+/// Some lanes of a cell, or of a cell and the next one (16 bytes).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    pub cell: u8,
+    pub from: u8,
+    pub lanes: u8,
+    pub wide: bool,
+}
+
+impl View {
+    pub const fn whole(cell: u8) -> View {
+        View { cell, from: 0, lanes: LANES as u8, wide: false }
+    }
+
+    /// The lanes touched, as (cell, lane).
+    pub fn places(self) -> impl Iterator<Item = (usize, usize)> {
+        let first = (self.from..self.from + self.lanes).map(move |l| (self.cell as usize, l as usize));
+        let second = (0..if self.wide { LANES } else { 0 }).map(move |l| (self.cell as usize + 1, l));
+        first.chain(second)
+    }
+
+    pub fn mask(self) -> u8 {
+        (self.from..self.from + self.lanes).fold(0, |mask, lane| mask | 0b11 << (2 * lane))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instr {
+    /// Atomic, sequentially consistent. A register gets a digest of all lanes read.
+    Load(u8, View),
+    Store(View, i8),
+    /// Stores a register.
+    StoreReg(View, u8),
+    /// Adds to every lane; the register gets the old value.
+    Add(u8, View, i8),
+    /// If the digest is the first value, stores the second. The register says whether it was.
+    Cas(u8, View, i8, i8),
+    /// Invisible.
+    PlainLoad(u8, u8),
+    PlainStore(u8, i8),
+    Lock(u8),
+    /// The register says whether it succeeded.
+    TryLock(u8, u8),
+    Unlock(u8),
+    /// Condition variable, mutex.
+    Wait(u8, u8),
+    Signal(u8),
+    Broadcast(u8),
+    /// Runs the given number of instructions once, which end with `OnceEnd`; all others skip them.
+    Once(u8, u8),
+    OnceEnd(u8),
+    /// Starts a code in a new thread; its number goes to a handle.
+    Create(u8, u8),
+    Join(u8),
+    Exit(u8),
+    Yield,
+    /// If the register has the value: the next n instructions; else skips them.
+    If(u8, i8, u8),
+    /// Goes back n instructions, in all so many times.
+    Loop(u8, u8),
+    /// Fails, with this number, if the register has the value.
+    AssertNot(u8, i8, u8),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Program {
+    /// Main is the first.
+    pub codes: Vec<Vec<Instr>>,
+    /// Which mutexes are recursive, as bits.
+    pub recursive: u8,
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "recursive mutexes: {:03b}", self.recursive)?;
+        for (i, code) in self.codes.iter().enumerate() {
+            writeln!(f, "code {i}:")?;
+            for instr in code {
+                writeln!(f, "    {instr:?}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Runs plans on the machine as the worker would, and collects what an explorer sees of a program.
+
+use crate::machine::{Phase, State, Stop};
+use crate::program::Program;
+use std::collections::BTreeSet;
+use symdpor_abi::op::dependent;
+use symdpor_explore::{Explorer, Statistics};
+use symdpor_trace::{Choice, End, Execution, Op, OpKind, PendingOp, Plan, Step, ThreadId, ThreadSet};
+
+/// How an execution ended, with everything that can be seen of it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    Final(Vec<i8>),
+    /// What is blocked (kind of operation, object) and the memory.
+    Deadlock(Vec<(u8, u64)>, Vec<i8>),
+    /// The process exited with this status, leaving that memory.
+    Exit(u8, Vec<i8>),
+    /// An assertion failed in a thread that had these registers.
+    Assertion(u8, Vec<i8>),
+    Misuse(Vec<i8>),
+    Race,
+}
+
+impl Outcome {
+    pub fn of_stop(state: &State, thread: usize, stop: Stop) -> Outcome {
+        let regs = state.threads[thread].regs.to_vec();
+        match stop {
+            Stop::Race => Outcome::Race,
+            Stop::Assertion(number) => Outcome::Assertion(number, regs),
+            Stop::Misuse => Outcome::Misuse(regs),
+            Stop::Exit(status) => Outcome::Exit(status, state.visible()),
+        }
+    }
+
+    /// The outcome of a state in which no thread is enabled.
+    pub fn of_end(state: &State, program: &Program) -> Outcome {
+        if state.threads.iter().all(|t| t.phase == Phase::Ended) {
+            return Outcome::Final(state.visible());
+        }
+        let pending = (0..state.threads.len()).filter_map(|t| state.pending(program, t));
+        let blocked = pending.map(|op| (op.kind as u8, op.object.0)).collect();
+        Outcome::Deadlock(blocked, state.visible())
+    }
+}
+
+pub type Outcomes = BTreeSet<Outcome>;
+
+pub fn enabled_set(state: &State, program: &Program) -> ThreadSet {
+    (0..state.threads.len()).filter(|&t| state.enabled(program, t)).map(|t| ThreadId(t as u16)).collect()
+}
+
+/// The default rule of `symdpor_trace::Plan`.
+fn default_choice(awake: &ThreadSet, last: Option<(ThreadId, &Op)>) -> Option<ThreadId> {
+    match last {
+        Some((thread, op)) if op.kind == OpKind::Yield => awake.iter().find(|t| *t > thread).or(awake.first()),
+        Some((thread, _)) if awake.contains(thread) => Some(thread),
+        _ => awake.first(),
+    }
+}
+
+/// Runs one plan. The outcome is `None` if the execution was cut off as redundant.
+pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
+    let (state, stop) = State::new(program);
+    let mut run = Run { program, state, steps: Vec::new(), sleep: ThreadSet::new() };
+    if let Some(stop) = stop {
+        return run.end(End::Cut, Some(Outcome::of_stop(&run.state, 0, stop)));
+    }
+    loop {
+        let position = run.steps.len();
+        if position + 1 == plan.choices.len().max(1) {
+            run.sleep.clone_from(&plan.sleep);
+        }
+        let enabled = enabled_set(&run.state, program);
+        if enabled.is_empty() {
+            return run.end(End::Complete, Some(Outcome::of_end(&run.state, program)));
+        }
+        let Some(choice) = run.choose(plan, &enabled) else { return run.end(End::SleepBlocked, None) };
+        assert!(enabled.contains(choice.thread), "the plan names a thread that cannot run");
+        if let Some(stop) = run.step(choice, enabled) {
+            let end = if matches!(stop, Stop::Exit(_)) { End::Complete } else { End::Cut };
+            let outcome = Outcome::of_stop(&run.state, choice.thread.index(), stop);
+            return run.end(end, Some(outcome));
+        }
+    }
+}
+
+/// State that belongs to one execution.
+struct Run<'a> {
+    program: &'a Program,
+    state: State,
+    steps: Vec<Step>,
+    sleep: ThreadSet,
+}
+
+impl Run<'_> {
+    fn choose(&self, plan: &Plan, enabled: &ThreadSet) -> Option<Choice> {
+        if let Some(&choice) = plan.choices.get(self.steps.len()) {
+            assert!(!self.sleep.contains(choice.thread), "the plan names a thread that sleeps");
+            return Some(choice);
+        }
+        let awake: ThreadSet = enabled.iter().filter(|t| !self.sleep.contains(*t)).collect();
+        let thread = default_choice(&awake, self.steps.last().map(|s| (s.thread, &s.op)))?;
+        Some(Choice { thread, alternative: 0 })
+    }
+
+    fn step(&mut self, choice: Choice, enabled: ThreadSet) -> Option<Stop> {
+        let t = choice.thread.index();
+        let alternatives = self.state.alternatives(self.program, t);
+        assert!(choice.alternative < alternatives, "the plan names a way that does not exist");
+        let asleep: Vec<(ThreadId, Op)> =
+            self.sleep.iter().filter_map(|s| Some((s, self.state.pending(self.program, s.index())?))).collect();
+        let done = self.state.step(self.program, t, choice.alternative);
+        for (sleeper, op) in asleep {
+            if dependent(&done.op, &op) {
+                self.sleep.remove(sleeper);
+            }
+        }
+        let Choice { thread, alternative } = choice;
+        self.steps.push(Step { thread, op: done.op, alternatives, alternative, enabled });
+        done.stop
+    }
+
+    fn end(&self, end: End, outcome: Option<Outcome>) -> (Execution, Option<Outcome>) {
+        let pending_of = |t| {
+            let op = self.state.pending(self.program, t)?;
+            Some(PendingOp { thread: ThreadId(t as u16), op, enabled: self.state.enabled(self.program, t) })
+        };
+        let pending = (0..self.state.threads.len()).filter_map(pending_of).collect();
+        (Execution { steps: self.steps.clone(), pending, end }, outcome)
+    }
+}
+
+/// What an explorer found.
+#[derive(Debug)]
+pub struct Explored {
+    pub outcomes: Outcomes,
+    pub statistics: Statistics,
+}
+
+/// Runs a whole search, with `lie` applied to each execution before the explorer sees it. `None` if there are more
+/// executions than `limit`.
+pub fn explore_with(
+    program: &Program,
+    mut explorer: impl Explorer,
+    limit: u64,
+    lie: impl Fn(&mut Execution),
+) -> Option<Explored> {
+    let mut outcomes = Outcomes::new();
+    let mut plan = explorer.first();
+    for _ in 0..limit {
+        let (mut execution, outcome) = run(program, &plan);
+        outcomes.extend(outcome);
+        lie(&mut execution);
+        match explorer.next(&execution) {
+            Some(next) => plan = next,
+            None => return Some(Explored { outcomes, statistics: explorer.statistics() }),
+        }
+    }
+    None
+}
+
+pub fn explore(program: &Program, explorer: impl Explorer, limit: u64) -> Option<Explored> {
+    explore_with(program, explorer, limit, |_| {})
+}
