@@ -103,6 +103,16 @@ impl Chains {
         self.allocate(pages, Node { records: [record, Record::EMPTY, Record::EMPTY], next: head, reserved: 0 })
     }
 
+    pub(crate) fn visit(&self, head: u32, mut look: impl FnMut(Record)) {
+        let mut index = head;
+        while index != 0 {
+            // SAFETY: a valid node.
+            let node = unsafe { &*self.node(index) };
+            node.records.into_iter().for_each(&mut look);
+            index = node.next;
+        }
+    }
+
     /// Replaces each record by what `change` makes of it. False if none is left.
     pub(crate) fn update(&mut self, head: u32, mut change: impl FnMut(Record) -> Record) -> bool {
         let (mut index, mut any) = (head, false);

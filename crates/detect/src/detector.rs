@@ -148,8 +148,13 @@ impl Detector {
         if len.wrapping_sub(1) >= 8 - offset {
             return self.access_range(t, address, len, kind);
         }
-        let bytes = (0xffu8 >> (8 - len)) << offset;
-        if let Some(cell) = self.shadow.cached(address) {
+        self.access_bytes(t, address - offset, (0xffu8 >> (8 - len)) << offset, kind)
+    }
+
+    /// The fast path: the thread has done the same, or more, in this epoch already.
+    #[inline]
+    fn access_bytes(&mut self, t: u16, granule: usize, bytes: u8, kind: Kind) -> Option<Race> {
+        if let Some(cell) = self.shadow.cached(granule) {
             // A cached leaf means that `init` went well, so the rows are there.
             let access = Record::new(self.threads.epoch(t as usize), t as usize, kind, bytes);
             // SAFETY: the cache gives valid cells.
@@ -158,7 +163,7 @@ impl Detector {
                 return None;
             }
         }
-        self.access_granule(t, address - offset, bytes, kind)
+        self.access_granule(t, granule, bytes, kind)
     }
 
     #[inline(never)]
@@ -167,7 +172,7 @@ impl Detector {
         let mut granule = address & !7;
         while granule < end {
             let bytes = bytes_between(address.max(granule) - granule, (end - granule).min(8));
-            if let Some(race) = self.access_granule(t, granule, bytes, kind) {
+            if let Some(race) = self.access_bytes(t, granule, bytes, kind) {
                 return Some(race);
             }
             granule = granule.checked_add(8)?;
@@ -184,9 +189,6 @@ impl Detector {
         // SAFETY: `find` gives valid cells; nobody else uses this one meanwhile.
         let cell = unsafe { &mut *cell };
         let access = Record::new(self.threads.epoch(t as usize), t as usize, kind, bytes);
-        if cell.first.absorbs(access) || cell.second.absorbs(access) {
-            return None;
-        }
         let view = View { access, row: self.threads.row(t as usize), base: self.threads.base() };
         match cell.second.chain_index(view.base) {
             None => self.check_cell(cell, view, granule),
@@ -195,20 +197,19 @@ impl Detector {
     }
 
     /// The usual case: at most two records.
+    #[inline]
     fn check_cell(&mut self, cell: &mut Cell, view: View, granule: usize) -> Option<Race> {
-        let mut conflict = Conflict::default();
-        conflict.look(&view, cell.first);
-        conflict.look(&view, cell.second);
-        if let Some(other) = conflict.with {
-            return Some(Race::new(granule, view.access, other));
-        }
         let mut stored = view.access;
         let first = view.rest_of(cell.first, &mut stored);
         let second = view.rest_of(cell.second, &mut stored);
+        let (Some(first), Some(second)) = (first, second) else {
+            return view.race(granule, [cell.first, cell.second]);
+        };
         *cell = self.place(stored, first, second, view.base);
         None
     }
 
+    #[inline]
     /// Puts up to three records into a cell: the new write first, the new read second, if there is room.
     fn place(&mut self, new: Record, first: Record, second: Record, base: u32) -> Cell {
         if second.is_empty() {
@@ -224,19 +225,23 @@ impl Detector {
     }
 
     /// Any number of records: `first`, and a chain of others.
+    #[inline(never)]
     fn check_chain(&mut self, cell: &mut Cell, chain: u32, view: View, granule: usize) -> Option<Race> {
-        let mut conflict = Conflict::default();
-        conflict.look(&view, cell.first);
-        self.chains.update(chain, |record| {
-            conflict.look(&view, record);
-            record
+        let (mut absorbed, mut lowest) = (false, view.lowest(cell.first, Record::EMPTY));
+        self.chains.visit(chain, |record| {
+            absorbed |= record.absorbs(view.access);
+            lowest = view.lowest(record, lowest);
         });
-        if let Some(other) = conflict.with {
-            return Some(Race::new(granule, view.access, other));
+        if absorbed {
+            return None;
+        }
+        if !lowest.is_empty() {
+            return view.race(granule, [lowest, Record::EMPTY]);
         }
         let mut stored = view.access;
-        let first = view.rest_of(cell.first, &mut stored);
-        if self.chains.update(chain, |record| view.rest_of(record, &mut stored)) {
+        let mut rest_of = |record| view.rest_of(record, &mut stored).unwrap_or(record);
+        let first = rest_of(cell.first);
+        if self.chains.update(chain, rest_of) {
             self.extend(cell, chain, first, stored, view.base);
         } else {
             self.chains.release(chain);
@@ -358,45 +363,53 @@ struct View {
 
 impl View {
     /// Whether the record (or the name of a chain) is left over from an earlier execution.
+    #[inline]
     fn is_stale(&self, record: Record) -> bool {
         record.clock() <= self.base
     }
 
+    #[inline]
     fn happened_before(&self, record: Record) -> bool {
         Threads::happened_before(self.row, record.thread(), record.clock())
     }
 
-    /// What must still be kept of an older record that does not race with the access. A record that is the same but for
-    /// its bytes is taken into `stored` instead.
-    fn rest_of(&self, record: Record, stored: &mut Record) -> Record {
+    /// What must still be kept of an older record, or None if it races with the access. A record that is the same but
+    /// for its bytes is taken into `stored` instead.
+    #[inline]
+    fn rest_of(&self, record: Record, stored: &mut Record) -> Option<Record> {
         if self.is_stale(record) {
-            return Record::EMPTY;
+            return Some(Record::EMPTY);
         }
-        if record.is_twin(self.access) {
-            *stored = stored.with_bytes_of(record);
-            return Record::EMPTY;
+        if self.happened_before(record) {
+            if record.is_twin(self.access) {
+                *stored = stored.with_bytes_of(record);
+                return Some(Record::EMPTY);
+            }
+            return Some(record.covered_by(self.access));
         }
-        if self.happened_before(record) { record.covered_by(self.access) } else { record }
+        (!self.conflicts(record)).then_some(record)
     }
-}
 
-/// The record with the lowest byte that races with the access.
-#[derive(Default)]
-struct Conflict {
-    with: Option<Record>,
-    lowest: u32,
-}
+    #[inline]
+    fn conflicts(&self, record: Record) -> bool {
+        record.bytes() & self.access.bytes() != 0 && record.kind().conflicts(self.access.kind())
+    }
 
-impl Conflict {
-    fn look(&mut self, view: &View, record: Record) {
-        let shared = record.bytes() & view.access.bytes();
-        if shared == 0 || view.is_stale(record) || !record.kind().conflicts(view.access.kind()) {
-            return;
+    /// Of a record and the racing one found so far (or none, empty), the one that races on the lowest byte.
+    #[inline]
+    fn lowest(&self, record: Record, found: Record) -> Record {
+        if self.is_stale(record) || self.happened_before(record) || !self.conflicts(record) {
+            return found;
         }
-        let lowest = shared.trailing_zeros();
-        if !view.happened_before(record) && (self.with.is_none() || lowest < self.lowest) {
-            *self = Conflict { with: Some(record), lowest };
-        }
+        let byte = |r: Record| (r.bytes() & self.access.bytes()).trailing_zeros();
+        if byte(record) < byte(found) { record } else { found }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn race(&self, granule: usize, records: [Record; 2]) -> Option<Race> {
+        let lowest = self.lowest(records[1], self.lowest(records[0], Record::EMPTY));
+        (!lowest.is_empty()).then(|| Race::new(granule, self.access, lowest))
     }
 }
 

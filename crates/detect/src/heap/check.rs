@@ -2,7 +2,7 @@
 
 use super::block::{Block, Header, State};
 use super::shadow::{self, Mark};
-use super::{ARENA_SIZE, HEAP_BASE, HEAP_SIZE, Heap};
+use super::{ARENA_SIZE, HEAP_BASE, Heap};
 
 /// What is wrong with an access to the heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,24 +28,25 @@ impl Heap {
 
     #[inline]
     fn is_accessible(&self, address: usize, len: usize) -> bool {
-        let offset = address.wrapping_sub(HEAP_BASE);
-        if offset >= HEAP_SIZE || len == 0 {
+        if !Heap::contains(address) || len == 0 {
             return true;
         }
-        let end = (address % 8).saturating_add(len);
-        // Every block ends before the used part does, so the last byte's shadow needs no look at the limit unless the
-        // first byte is in a used part.
         if !self.is_used(address) {
             return false;
         }
-        if end <= 8 {
-            return shadow::mark(address).allows(end);
+        let end = (address % 8).saturating_add(len);
+        match end {
+            ..=8 => shadow::mark(address).allows(end),
+            // The next granule's shadow is there: what follows a block belongs to its piece.
+            9..=16 if shadow::mark(address) != Mark::ADDRESSABLE => false,
+            9..=16 => shadow::mark(address + 8).allows(end - 8),
+            _ => self.range_is_accessible(address, len),
         }
-        self.range_is_accessible(address, len)
     }
 
     /// A range that begins in a used part and touches more than one granule. All but its last granule must be wholly
     /// addressable, as a block has a partial one only at its end.
+    #[inline(never)]
     fn range_is_accessible(&self, address: usize, len: usize) -> bool {
         let Some(end) = address.checked_add(len).filter(|&end| self.is_used(end - 1)) else { return false };
         let (mut granule, last) = (address & !7, (end - 1) & !7);
