@@ -71,6 +71,16 @@ impl Access {
         }
     }
 
+    /// How many bytes are accessed at once, if known and more than a scalar, else 0.
+    pub fn whole(&self) -> u64 {
+        match *self {
+            Access::Atomic(atomic) if atomic.shape & 0xff > 8 => (atomic.shape & 0xff).into(),
+            Access::LoadRange { length: Length::Bytes(bytes), .. }
+            | Access::StoreRange { length: Length::Bytes(bytes), .. } => bytes,
+            _ => 0,
+        }
+    }
+
     pub fn is_read(&self) -> bool {
         matches!(self, Access::Load { .. } | Access::LoadRange { .. } | Access::Masked { store: false, .. })
     }

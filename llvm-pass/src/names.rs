@@ -1,7 +1,8 @@
 //! The expression an address came from, as the source would write it: `counter`, `table[3]`, `node->next`.
 //!
 //! Best effort: debug info gives the variable and the layout of its type, the address computation the way into it.
-//! Indices that are not constant are written `[i]`; what cannot be named has no name.
+//! Indices that are not constant are written `[i]`; what cannot be named has no name. Members whose names are reserved
+//! for the implementation are left out: `std::atomic<int> ready` is `ready`, not `ready._M_i`.
 
 use crate::ir::{Kind, Module, Opcode, Value};
 use crate::shims::{Node, pointer_base};
@@ -17,18 +18,18 @@ struct Place {
     behind_pointer: bool,
 }
 
-/// The name of what is at `address`.
-pub fn name_of(module: Module, address: Value) -> Option<String> {
-    place_at(module, address, 0).map(Place::finish)
+/// The name of what is at `address`; `whole` bytes of it are accessed at once, if that is more than a scalar.
+pub fn name_of(module: Module, address: Value, whole: u64) -> Option<String> {
+    place_at(module, address, whole, 0).map(Place::finish)
 }
 
-fn place_at(module: Module, address: Value, depth: u32) -> Option<Place> {
+fn place_at(module: Module, address: Value, whole: u64, depth: u32) -> Option<Place> {
     if depth > MAX_DEPTH || address.ty().is_vector() {
         return None;
     }
     let found = pointer_base(module, address);
     let start = base_place(module, found.base, depth)?;
-    Some(start.walk(found.offset, found.variable))
+    Some(start.walk(found.offset, found.variable, whole * 8))
 }
 
 /// The place that an address computation starts from.
@@ -62,46 +63,40 @@ fn pointer_place(module: Module, pointer: Value, depth: u32) -> Option<Place> {
     if !pointer.is(Opcode::LLVMLoad) {
         return None;
     }
-    let holder = place_at(module, pointer.operand(0), depth + 1)?;
+    let holder = place_at(module, pointer.operand(0), 0, depth + 1)?;
     let ty = holder.ty.and_then(Node::pointee);
     Some(Place { text: holder.finish(), ty, behind_pointer: true })
 }
 
 impl Place {
     /// Goes `offset` bytes into the place, by members and elements of its type.
-    fn walk(mut self, offset: i64, variable: bool) -> Place {
+    fn walk(mut self, offset: i64, variable: bool, whole: u64) -> Place {
         let mut bit = offset.wrapping_mul(8);
-        let whole = self.ty.map_or(0, Node::bits);
-        if self.behind_pointer && whole != 0 && (variable || bit < 0 || bit as u64 >= whole) {
-            let index = bit.div_euclid(whole as i64);
-            bit = bit.rem_euclid(whole as i64);
-            self = self.index(index, variable && self_is_scalar(whole));
+        let size = self.ty.map_or(0, Node::bits) as i64;
+        let steps_over_objects = size != 0 && (variable || bit < 0 || bit >= size);
+        if self.behind_pointer && steps_over_objects {
+            self = self.index(bit.div_euclid(size), variable);
+            bit = bit.rem_euclid(size);
         }
-        if bit < 0 {
-            return self;
-        }
-        self.descend(bit as u64, variable)
+        if bit < 0 { self } else { self.descend(bit as u64, variable, whole) }
     }
 
-    fn descend(mut self, mut bit: u64, variable: bool) -> Place {
-        while let Some(ty) = self.ty {
+    /// Down to the smallest part that has a name of its own and contains all that is accessed.
+    fn descend(mut self, mut bit: u64, variable: bool, whole: u64) -> Place {
+        while let Some(ty) = self.ty.filter(|ty| whole == 0 || bit != 0 || ty.bits() > whole) {
             if let Some(element) = ty.element() {
-                let size = element.bits();
+                let (size, row) = (element.bits(), ty.array_row());
                 if size == 0 {
                     break;
                 }
-                let row = ty.array_row();
-                let index = (bit / size / row) as i64;
-                self = self.index(index, variable);
+                self = self.index((bit / size / row) as i64, variable);
                 if row > 1 {
                     break;
                 }
                 self.ty = Some(element);
                 bit %= size;
             } else if let Some(member) = ty.member(bit) {
-                if let Some(name) = member.name {
-                    self = self.member(&name);
-                }
+                self = self.member(member.name.as_deref());
                 self.ty = Some(member.ty);
                 bit -= member.first_bit;
             } else {
@@ -116,7 +111,9 @@ impl Place {
         Place { text, ty: self.ty, behind_pointer: false }
     }
 
-    fn member(self, name: &str) -> Place {
+    /// Base classes, anonymous and reserved members leave no trace.
+    fn member(self, name: Option<&str>) -> Place {
+        let Some(name) = name.filter(|n| !n.starts_with('_')) else { return self };
         let dot = if self.behind_pointer { "->" } else { "." };
         Place { text: format!("{}{dot}{name}", self.text), ty: self.ty, behind_pointer: false }
     }
@@ -124,9 +121,4 @@ impl Place {
     fn finish(self) -> String {
         if self.behind_pointer { format!("*{}", self.text) } else { self.text }
     }
-}
-
-/// Behind a pointer an unknown step is one over whole objects.
-fn self_is_scalar(bits: u64) -> bool {
-    bits != 0
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use inkwell::llvm_sys::debuginfo::*;
 use symdpor_abi::module::{Function, Site, SiteKind};
 
+use crate::access::Access;
 use crate::ir::{Module, Value, bytes_to_string, llvm};
 use crate::names;
 use crate::shims::{Node, node};
@@ -55,9 +56,14 @@ impl Sites {
         }
     }
 
-    /// The site of an instruction; `address` is what it accesses, if it accesses memory.
-    pub fn of_instruction(&mut self, place: Place, kind: SiteKind, address: Option<Value>) -> SiteIndex {
-        let name = address.and_then(|a| names::name_of(self.module, a));
+    /// The site of a hook that reports an access.
+    pub fn of_access(&mut self, place: Place, access: &Access) -> SiteIndex {
+        let name = access.address().and_then(|a| names::name_of(self.module, a, access.whole()));
+        self.of_instruction(place, access.site_kind(), name)
+    }
+
+    /// The site of an instruction; `name` is what it accesses, if it accesses memory.
+    pub fn of_instruction(&mut self, place: Place, kind: SiteKind, name: Option<String>) -> SiteIndex {
         let name = name.map_or(0, |n| self.strings.offset(&n));
         let site = match place.location {
             Some(location) => self.describe(location, kind, name),

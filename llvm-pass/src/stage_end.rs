@@ -167,7 +167,7 @@ impl Stage {
     }
 
     fn around(&mut self, plan: &Plan, instruction: Value, access: &Access) {
-        let site = self.sites.of_instruction(plan.place(instruction), access.site_kind(), access.address());
+        let site = self.sites.of_access(plan.place(instruction), access);
         let site = self.tables.site(&self.emit, site);
         self.emit.before(instruction);
         self.hooks.before(&self.emit, access, site);
