@@ -3,6 +3,8 @@
 use crate::describe::Describe;
 use crate::search::place_of;
 use crate::session::Unexpected;
+use symdpor_abi::channel::Step;
+use symdpor_trace::ThreadId;
 use symdpor_trace::failure::Stack;
 
 const CAUSES: &str = "its behaviour depends on something that symdpor does not control";
@@ -26,6 +28,24 @@ pub fn explain(unexpected: &Unexpected, describe: &Describe<'_>) -> (String, Opt
             (difference(number, &before, &after), stack.or(stack_before))
         }
     }
+}
+
+/// The same where it is known only what was to be done by whom.
+pub fn explain_step(
+    at: usize,
+    thread: ThreadId,
+    now: Option<Step>,
+    describe: &Describe<'_>,
+) -> (String, Option<Stack>) {
+    let (number, who) = (at + 1, symdpor_report::text::thread_name(thread));
+    let Some(now) = now else {
+        return (format!("the program did not repeat itself: it ended before step {number} of {who}; {CAUSES}"), None);
+    };
+    let (after, stack) = place_of(describe, &now);
+    (
+        format!("the program did not repeat itself: step {number} of {who} is not what it was, now {after}; {CAUSES}"),
+        stack,
+    )
 }
 
 fn difference(number: usize, before: &str, after: &str) -> String {

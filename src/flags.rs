@@ -21,6 +21,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a program in every interleaving that matters
+    #[command(override_usage = "symdpor run [OPTIONS] [--] PROGRAM [ARGS]...")]
     Run(RunFlags),
     /// Run one failing execution again
     Replay(ReplayFlags),
@@ -75,12 +76,10 @@ pub struct RunFlags {
     /// Seed of what looks random to the program
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// The program to run
-    #[arg(value_name = "PROGRAM")]
-    pub program: OsString,
-    /// Its arguments
-    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
+    /// The program to run and its arguments
+    // One list: only then does clap leave alone everything after the program's name, flags included.
+    #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required = true)]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]
@@ -187,11 +186,11 @@ mod tests {
     fn flags_after_the_program_are_the_programs() {
         let flags = run(&["--quiet", "./prog", "--max-steps", "-x"]).unwrap();
         assert!(flags.quiet);
-        assert_eq!(flags.arguments, ["--max-steps", "-x"]);
+        assert_eq!(flags.command, ["./prog", "--max-steps", "-x"]);
         assert_eq!(flags.max_steps, 100_000);
         let flags = run(&["--", "./prog", "--quiet", "--", "-y"]).unwrap();
         assert!(!flags.quiet);
-        assert_eq!(flags.arguments, ["--quiet", "--", "-y"]);
+        assert_eq!(flags.command, ["./prog", "--quiet", "--", "-y"]);
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub struct RunOptions {
     pub json: Option<JsonTarget>,
     pub trace_dir: PathBuf,
     pub quiet: bool,
-    pub program: OsString,
-    pub arguments: Vec<OsString>,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
 }
 
 /// Flags that are understood but cannot be had.
@@ -66,8 +66,7 @@ impl RunOptions {
             json: flags.json.map(json_target),
             trace_dir: flags.trace_dir,
             quiet: flags.quiet,
-            program: flags.program,
-            arguments: flags.arguments,
+            command: flags.command,
         })
     }
 
@@ -87,8 +86,7 @@ impl RunOptions {
             "jobs": 1,
             "trace-dir": self.trace_dir.to_string_lossy(),
             "seed": self.execution.seed,
-            "program": text(&self.program),
-            "arguments": self.arguments.iter().map(text).collect::<Vec<_>>(),
+            "command": self.command.iter().map(text).collect::<Vec<_>>(),
         })
     }
 

@@ -35,7 +35,7 @@ pub fn replay(flags: &ReplayFlags) -> Result<Exit, Box<dyn Error>> {
         Session::new(subject.settings(&file.options, step_timeout()), subject.globals, channel_bits(&file.options));
     let mut found = Keep { file: None, interrupt: Interrupt::install()? };
     let mut search = Search::new(&mut session, &file.program, file.options, Limits::default(), &mut found);
-    let stop = search.run(&mut Replay::new(file.choices.clone()))?;
+    let stop = search.run(Replay::new(file.choices.clone()))?;
     session.quit();
     Ok(judge(&file, found.file, stop))
 }

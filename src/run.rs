@@ -23,7 +23,7 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     if let Some(JsonTarget::File(path)) = &options.json {
         check_writable(path)?;
     }
-    let subject = Subject::new(options.program.clone(), options.arguments.clone())?;
+    let subject = Subject::new(&options.command)?;
     let settings = subject.settings(&options.execution, options.step_timeout);
     let mut session = Session::new(settings, subject.globals, channel_bits(&options.execution));
     let mut reporter = Reporter::new(options, interrupt);
@@ -31,7 +31,7 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
         Limits { max_executions: options.max_executions, time: options.time_limit, keep_going: options.keep_going };
     let mut search = Search::new(&mut session, &subject.program, options.execution, limits, &mut reporter);
     search.show_first = options.shows_output();
-    let stop = search.run(&mut *explorer(options.reduction));
+    let stop = search.run(explorer(options.reduction));
     let (counts, time) = (search.counts, search.started.elapsed());
     reporter.progress.clear();
     let summary = reporter.summary(stop?, counts, time);

@@ -5,7 +5,7 @@ use crate::session::{Ended, Ran, Session, Unexpected};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::Outcome;
-use symdpor_explore::Explorer;
+use symdpor_explore::{Checked, Explorer};
 use symdpor_report::Counts;
 use symdpor_trace::failure::{Failure, Signature, Stack, StackRole};
 use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
@@ -89,7 +89,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    pub fn run(&mut self, explorer: &mut dyn Explorer) -> Result<Stop, SearchError> {
+    pub fn run(&mut self, explorer: impl Explorer) -> Result<Stop, SearchError> {
+        let mut explorer = Checked::new(explorer);
         let mut plan = explorer.first();
         loop {
             if let Some(stop) = self.run_one(&plan, explorer.depth())? {
@@ -98,7 +99,7 @@ impl<'a> Search<'a> {
             self.listener.tick(&self.counts, explorer.depth());
             match explorer.next(self.session.execution()) {
                 Some(next) => plan = next,
-                None => return Ok(Stop::Complete),
+                None => return Ok(explorer.divergence().map_or(Stop::Complete, |d| self.went_another_way(d))),
             }
             if let Some(limit) = self.limit() {
                 return Ok(Stop::Limit(limit));
@@ -233,6 +234,16 @@ impl<'a> Search<'a> {
         Unsupported { message, stack }
     }
 
+    /// The explorer's own check also knows what threads were about to do.
+    fn went_another_way(&self, divergence: &symdpor_explore::Divergence) -> Stop {
+        let sites = self.session.sites();
+        let describe = Describe { sites: &sites, globals: self.session.globals() };
+        let now =
+            (divergence.position < self.session.trace().len()).then(|| self.session.trace().step(divergence.position));
+        let (message, stack) = crate::divergence::explain_step(divergence.position, divergence.thread, now, &describe);
+        Stop::Unsupported(Unsupported { message, stack })
+    }
+
     fn diverged(&self, unexpected: &Unexpected) -> Unsupported {
         let sites = self.session.sites();
         let describe = Describe { sites: &sites, globals: self.session.globals() };
@@ -276,6 +287,7 @@ fn bare(kind: FailureKind, message: String) -> Failure {
 pub fn place_of(describe: &Describe<'_>, step: &symdpor_abi::channel::Step) -> (String, Option<Stack>) {
     let event = describe.event(step, &mut Places::default());
     let frames = describe.sites.frames(step.site);
-    let stack = (!frames.is_empty()).then(|| Stack { thread: event.thread, role: StackRole::Error, frames });
+    let stack = Stack { thread: event.thread, role: StackRole::Error, frames };
+    let stack = Some(stack).filter(|s| !s.frames.is_empty());
     (symdpor_report::text::step(&event, stack.as_ref().and_then(|s| s.frames.first())), stack)
 }

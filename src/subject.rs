@@ -26,13 +26,15 @@ pub struct Subject {
 
 impl Subject {
     /// The program as given on the command line.
-    pub fn new(program: OsString, arguments: Vec<OsString>) -> Result<Subject, SubjectError> {
-        let checked = preflight::check(&program)?;
+    ///
+    /// # Panics
+    /// If there is not even a program's name.
+    pub fn new(command: &[OsString]) -> Result<Subject, SubjectError> {
+        let checked = preflight::check(&command[0])?;
         let directory = std::env::current_dir().map_err(SubjectError::Directory)?;
         let environment = ENVIRONMENT.iter().filter_map(|v| Some(((*v).to_owned(), std::env::var_os(v)?))).collect();
-        let arguments = std::iter::once(program).chain(arguments).collect();
         let path = directory.join(&checked.path);
-        Subject::build(checked, describe(&path, arguments, directory.into(), environment), None)
+        Subject::build(checked, describe(&path, command.to_vec(), directory.into(), environment), None)
     }
 
     /// The program of a trace file, in the directory and with the variables it had.

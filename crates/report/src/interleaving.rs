@@ -3,6 +3,7 @@
 use crate::paint::Paint;
 use crate::{place, words};
 use std::fmt::Write;
+use std::ops::Range;
 use symdpor_trace::file::TraceFile;
 use symdpor_trace::{ThreadId, failure::Event};
 
@@ -36,7 +37,14 @@ pub fn table(file: &TraceFile, directory: &str, all: bool, paint: Paint) -> Stri
             let _ = writeln!(text, "         ... {} steps left out ...", range.start - next);
         }
         for step in range.clone() {
-            line(&mut text, step, &file.events[step], &operations[step], &where_to(file, step, directory), &columns);
+            line(
+                &mut text,
+                step,
+                &file.events[step],
+                &operations[step],
+                &where_to(file, step, directory, columns.place),
+                &columns,
+            );
         }
         next = range.end;
     }
@@ -48,25 +56,24 @@ fn heading(steps: usize) -> String {
     format!("The interleaving that led there, {steps} step{plural}:")
 }
 
-fn shown_ranges(count: usize, all: bool) -> Vec<std::ops::Range<usize>> {
-    if all || count <= MOST { vec![0..count] } else { vec![0..HEAD, count - TAIL..count] }
+/// The beginning and the end; the former is empty if nothing is left out.
+fn shown_ranges(count: usize, all: bool) -> [Range<usize>; 2] {
+    if all || count <= MOST { [0..0, 0..count] } else { [0..HEAD, count - TAIL..count] }
 }
 
 fn line(text: &mut String, step: usize, event: &Event, operation: &str, place: &str, columns: &Columns) {
     let thread = if event.thread == ThreadId::MAIN { "main".to_owned() } else { event.thread.0.to_string() };
     let (width, operation) = (columns.operation, place::cut_right(operation, columns.operation));
-    let place = place::cut_left(place, columns.place);
     let line = format!("  {:>5}  {thread:<6}  {operation:<width$}  {place}", step + 1);
     let _ = writeln!(text, "{}", line.trim_end());
 }
 
-fn where_to(file: &TraceFile, step: usize, directory: &str) -> String {
-    match file.location_of(&file.events[step]) {
-        Some(location) => {
-            format!("{} {}", place::file_line(location, directory), place::function(location)).trim_end().to_owned()
-        }
-        None => String::new(),
-    }
+/// File and line come first; the function gets what room is left.
+fn where_to(file: &TraceFile, step: usize, directory: &str, width: usize) -> String {
+    let Some(location) = file.location_of(&file.events[step]) else { return String::new() };
+    let place = place::cut_left(&place::file_line(location, directory), width);
+    let room = width.saturating_sub(place.chars().count() + 1);
+    if room < 4 { place } else { format!("{place} {}", place::cut_right(&place::function(location), room)) }
 }
 
 #[cfg(test)]
@@ -75,8 +82,8 @@ mod tests {
 
     #[test]
     fn long_runs_keep_their_head_and_tail() {
-        assert_eq!(shown_ranges(200, false), [0..200]);
+        assert_eq!(shown_ranges(200, false), [0..0, 0..200]);
         assert_eq!(shown_ranges(1000, false), [0..40, 850..1000]);
-        assert_eq!(shown_ranges(1000, true), [0..1000]);
+        assert_eq!(shown_ranges(1000, true), [0..0, 0..1000]);
     }
 }

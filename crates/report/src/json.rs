@@ -1,44 +1,76 @@
 //! The machine-readable summary, version 1. A key once published keeps its meaning; new keys may come.
 
-use crate::summary::{ErrorEntry, Summary};
-use serde_json::{Value, json};
+use crate::summary::{Counts, ErrorEntry, Summary, Verdict};
+use serde::Serialize;
+use serde_json::Value;
 
 pub const VERSION: u32 = 1;
 
+// Fields are written in the order they are declared in.
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u32,
+    verdict: Verdict,
+    complete: bool,
+    reason: Option<&'a str>,
+    errors: Vec<Error<'a>>,
+    #[serde(flatten)]
+    counts: Counts,
+    symmetry: Symmetry,
+    time_s: f64,
+    executions_per_s: f64,
+    options: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    kind: &'static str,
+    message: &'a str,
+    location: Option<Place<'a>>,
+    trace: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    file: &'a str,
+    line: u32,
+    column: u32,
+    function: &'a str,
+}
+
+/// Nothing is compared for symmetry yet, so nothing is counted.
+#[derive(Serialize, Default)]
+struct Symmetry {
+    checks: u64,
+    hits: u64,
+    refused: u64,
+    time_s: f64,
+}
+
 /// One object, indented, with a newline at its end.
 pub fn render(summary: &Summary) -> String {
-    let value = json!({
-        "version": VERSION,
-        "verdict": summary.verdict,
-        "complete": summary.complete,
-        "reason": summary.reason,
-        "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
-        "executions": summary.counts.executions,
-        "blocked": summary.counts.blocked,
-        "transitions": summary.counts.transitions,
-        "threads": summary.counts.threads,
-        // Nothing is compared for symmetry yet, so nothing is counted.
-        "symmetry": { "checks": 0, "hits": 0, "refused": 0, "time_s": 0.0 },
-        "time_s": rounded(summary.time.as_secs_f64()),
-        "executions_per_s": rounded(summary.executions_per_second()),
-        "options": summary.options,
-    });
-    let mut text = serde_json::to_string_pretty(&value).expect("plain data always encodes");
+    let document = Document {
+        version: VERSION,
+        verdict: summary.verdict,
+        complete: summary.complete,
+        reason: summary.reason.as_deref(),
+        errors: summary.errors.iter().map(error).collect(),
+        counts: summary.counts,
+        symmetry: Symmetry::default(),
+        time_s: rounded(summary.time.as_secs_f64()),
+        executions_per_s: rounded(summary.executions_per_second()),
+        options: &summary.options,
+    };
+    let mut text = serde_json::to_string_pretty(&document).expect("plain data always encodes");
     text.push('\n');
     text
 }
 
-fn error(entry: &ErrorEntry) -> Value {
-    let location = entry
-        .location
-        .as_ref()
-        .map(|l| json!({ "file": l.file, "line": l.line, "column": l.column, "function": l.function }));
-    json!({
-        "kind": entry.kind.name(),
-        "message": entry.message,
-        "location": location,
-        "trace": entry.trace.as_ref().map(|p| p.to_string_lossy()),
-    })
+fn error(entry: &ErrorEntry) -> Error<'_> {
+    let place = entry.location.as_ref();
+    let location = place.map(|l| Place { file: &l.file, line: l.line, column: l.column, function: &l.function });
+    let trace = entry.trace.as_ref().map(|p| p.to_string_lossy().into_owned());
+    Error { kind: entry.kind.name(), message: &entry.message, location, trace }
 }
 
 /// To microseconds: more digits are noise.
@@ -49,7 +81,7 @@ fn rounded(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Counts, Verdict};
+    use serde_json::json;
     use std::time::Duration;
     use symdpor_trace::{FailureKind, Location};
 

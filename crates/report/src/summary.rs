@@ -17,7 +17,7 @@ pub enum Verdict {
     Unsupported,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counts {
     /// Run to an end.
     pub executions: u64,

@@ -155,6 +155,10 @@ fn threads(text: &mut String, file: &TraceFile, options: &TextOptions) {
     }
 }
 
+pub fn thread_name(thread: ThreadId) -> String {
+    place::thread(thread)
+}
+
 /// One step with its place, for a sentence.
 pub fn step(event: &Event, location: Option<&Location>) -> String {
     let place = location.map(|l| format!(" ({})", at(l, &TextOptions::default()))).unwrap_or_default();

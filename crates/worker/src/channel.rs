@@ -73,8 +73,8 @@ impl Channel {
         let mut after = before;
         change(&mut after);
         // SAFETY: `Header` consists of integers without padding, so it can be seen as words.
-        let (before, after): ([u32; WORDS], [u32; WORDS]) =
-            unsafe { (std::mem::transmute(before), std::mem::transmute(after)) };
+        let words = |h: Header| unsafe { std::mem::transmute::<Header, [u32; WORDS]>(h) };
+        let (before, after) = (words(before), words(after));
         for i in (0..WORDS).filter(|&i| before[i] != after[i]) {
             // SAFETY: a word of the header, which is at the beginning of the writable mapping.
             unsafe { ptr::write_volatile(self.base.as_ptr().cast::<u32>().add(i), after[i]) }

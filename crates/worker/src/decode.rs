@@ -98,7 +98,7 @@ impl Trace {
         execution: &mut Execution,
     ) -> Result<(), TraceError> {
         let len = header.trace_len as usize;
-        if len > layout::TRACE_BYTES || len % 8 != 0 || header.thread_count as usize > MAX_THREADS {
+        if len > layout::TRACE_BYTES || !len.is_multiple_of(8) || header.thread_count as usize > MAX_THREADS {
             return Err(Damaged("the length of the trace").into());
         }
         let same = same.min(self.len());
