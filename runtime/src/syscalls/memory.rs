@@ -1,8 +1,8 @@
 //! Mappings. They are placed in a window of the program's own, at addresses that are the same in every run.
 //!
 //! The window is filled from below: what was mapped before the snapshot lies under the mark that is set then, what an
-//! execution maps lies above it and is unmapped as one range. Mappings from before the snapshot are not changed after it,
-//! because the snapshot's page protections lie on them.
+//! execution maps lies above it and is unmapped as one range. For mappings from before the snapshot see
+//! [`super::old_mappings`].
 //!
 //! Not covered: shared mappings of files that can be written to; addresses of the program's own choice.
 
@@ -11,7 +11,7 @@ use super::errno::{EINVAL, ENOMEM};
 use super::kernel::real;
 use super::names::{name, nr};
 use super::refusal::{Reason, changes_file, changes_old_mapping, refuse};
-use super::{Args, state};
+use super::{Args, old_mappings, state};
 use crate::cell::Global;
 use crate::end::unsupported;
 use crate::snapshot::is_taken;
@@ -19,6 +19,7 @@ use crate::snapshot::is_taken;
 const PAGE: usize = 4096;
 const WINDOW: core::ops::Range<usize> = 0x3000_0000_0000..0x3800_0000_0000;
 
+const PROT_NONE: usize = 0;
 const PROT_WRITE: usize = 2;
 const MAP_SHARED: usize = 0x1;
 const MAP_TYPE: usize = 0xf;
@@ -53,6 +54,7 @@ pub fn undo() {
     if next > mark {
         real(nr::munmap, [mark, next - mark, 0, 0, 0, 0]);
     }
+    old_mappings::undo();
 }
 
 fn round_up(len: usize) -> Option<usize> {
@@ -133,30 +135,36 @@ fn check_sharing(args: Args) {
     }
 }
 
-pub fn munmap(call: usize, args: Args) -> isize {
+pub fn munmap(_: usize, args: Args) -> isize {
     let [address, len, ..] = args;
     if address % PAGE != 0 || len == 0 || overlaps_runtime(address, len) {
         return EINVAL;
     }
     if is_taken() && !is_ours(address, len) {
-        changes_old_mapping(name(call), address);
+        let Some(len) = round_up(len) else { return EINVAL };
+        old_mappings::protect(address, len, PROT_NONE);
+        return 0;
     }
     real(nr::munmap, args)
 }
 
 /// `mprotect` and `pkey_mprotect`.
 pub fn mprotect(call: usize, args: Args) -> isize {
-    let [address, len, ..] = args;
+    let [address, len, protection, ..] = args;
     if len == 0 || address % PAGE != 0 {
         return real(call, args);
     }
     if overlaps_runtime(address, len) {
         return ENOMEM;
     }
-    if is_taken() && !is_ours(address, len) {
+    if !is_taken() || is_ours(address, len) {
+        return real(call, args);
+    }
+    let Some(len) = round_up(len) else { return ENOMEM };
+    if !old_mappings::protect(address, len, protection) {
         changes_old_mapping(name(call), address);
     }
-    real(call, args)
+    0
 }
 
 /// A mapping that grows is moved to a fresh place, or must fit where it is.

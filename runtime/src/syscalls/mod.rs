@@ -23,6 +23,7 @@ mod futex;
 mod kernel;
 mod memory;
 pub mod names;
+mod old_mappings;
 mod openat;
 mod policy;
 mod poll;
