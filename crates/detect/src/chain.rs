@@ -43,6 +43,11 @@ impl Chains {
         self.free = 0;
     }
 
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> u32 {
+        self.unused
+    }
+
     /// `index` comes from `allocate` of this execution.
     fn node(&self, index: u32) -> *mut Node {
         // SAFETY: an allocated node's chunk exists, and there are CHUNKS slots for 24-bit numbers.

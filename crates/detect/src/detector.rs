@@ -13,41 +13,10 @@ use crate::chain::Chains;
 use crate::clock::Threads;
 use crate::objects::Space;
 use crate::pages::Pages;
+use crate::race::{Race, View};
 use crate::record::{Kind, Record};
 use crate::shadow::{Cell, Shadow};
 use crate::sync::Sync;
-
-/// A data race between the access just made and an earlier one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Race {
-    /// The first byte that both accesses touch.
-    pub address: usize,
-    /// The granule it is in: eight aligned bytes.
-    pub granule: usize,
-    /// The bytes of the granule that both touch.
-    pub mask: u8,
-    pub other_thread: u16,
-    pub this_writes: bool,
-    pub other_writes: bool,
-    pub this_atomic: bool,
-    pub other_atomic: bool,
-}
-
-impl Race {
-    fn new(granule: usize, access: Record, other: Record) -> Race {
-        let mask = access.bytes() & other.bytes();
-        Race {
-            address: granule + mask.trailing_zeros() as usize,
-            granule,
-            mask,
-            other_thread: other.thread(),
-            this_writes: access.kind().writes(),
-            other_writes: other.kind().writes(),
-            this_atomic: access.kind().is_atomic(),
-            other_atomic: other.kind().is_atomic(),
-        }
-    }
-}
 
 /// The happens-before relation and the access history of the running execution. Thread numbers are below
 /// [`crate::MAX_THREADS`] (taken modulo it); addresses outside the user address space are ignored.
@@ -209,8 +178,8 @@ impl Detector {
         None
     }
 
-    #[inline]
     /// Puts up to three records into a cell: the new write first, the new read second, if there is room.
+    #[inline]
     fn place(&mut self, new: Record, first: Record, second: Record, base: u32) -> Cell {
         if second.is_empty() {
             return if new.kind().writes() { Cell { first: new, second: first } } else { Cell { first, second: new } };
@@ -353,68 +322,77 @@ impl Detector {
     }
 }
 
-/// The access being checked, and what its thread knows.
-#[derive(Clone, Copy)]
-struct View {
-    access: Record,
-    row: *const u32,
-    base: u32,
-}
-
-impl View {
-    /// Whether the record (or the name of a chain) is left over from an earlier execution.
-    #[inline]
-    fn is_stale(&self, record: Record) -> bool {
-        record.clock() <= self.base
-    }
-
-    #[inline]
-    fn happened_before(&self, record: Record) -> bool {
-        Threads::happened_before(self.row, record.thread(), record.clock())
-    }
-
-    /// What must still be kept of an older record, or None if it races with the access. A record that is the same but
-    /// for its bytes is taken into `stored` instead.
-    #[inline]
-    fn rest_of(&self, record: Record, stored: &mut Record) -> Option<Record> {
-        if self.is_stale(record) {
-            return Some(Record::EMPTY);
-        }
-        if self.happened_before(record) {
-            if record.is_twin(self.access) {
-                *stored = stored.with_bytes_of(record);
-                return Some(Record::EMPTY);
-            }
-            return Some(record.covered_by(self.access));
-        }
-        (!self.conflicts(record)).then_some(record)
-    }
-
-    #[inline]
-    fn conflicts(&self, record: Record) -> bool {
-        record.bytes() & self.access.bytes() != 0 && record.kind().conflicts(self.access.kind())
-    }
-
-    /// Of a record and the racing one found so far (or none, empty), the one that races on the lowest byte.
-    #[inline]
-    fn lowest(&self, record: Record, found: Record) -> Record {
-        if self.is_stale(record) || self.happened_before(record) || !self.conflicts(record) {
-            return found;
-        }
-        let byte = |r: Record| (r.bytes() & self.access.bytes()).trailing_zeros();
-        if byte(record) < byte(found) { record } else { found }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn race(&self, granule: usize, records: [Record; 2]) -> Option<Race> {
-        let lowest = self.lowest(records[1], self.lowest(records[0], Record::EMPTY));
-        (!lowest.is_empty()).then(|| Race::new(granule, self.access, lowest))
-    }
-}
-
 /// The bytes of a granule from `from` up to `to`, at most 8.
 fn bytes_between(from: usize, to: usize) -> u8 {
     let up_to = |n: usize| ((1u32 << (n & 15)) - 1) as u8;
     up_to(to) & !up_to(from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    fn leak_pages(len: usize) -> *mut u8 {
+        Vec::leak(std::vec![0u64; len.div_ceil(8)]).as_mut_ptr().cast()
+    }
+
+    /// An ordered and an unordered pair of writes, with everything that leaves clocks behind.
+    fn run(detector: &mut Detector) {
+        detector.begin_execution();
+        for t in 1..20 {
+            detector.thread_created(0, t);
+            assert_eq!(detector.atomic_write(t, 0x4000, 4), None);
+        }
+        assert_eq!(detector.write(1, 0x1000, 8), None);
+        detector.release(1, 0x2000);
+        detector.atomic_store(1, 0x2000, 5);
+        detector.fence(1, 3);
+        detector.atomic_store(1, 0x2008, 0);
+        detector.acquire(2, 0x2000);
+        assert_eq!(detector.write(2, 0x1000, 8), None);
+        assert_eq!(detector.read(3, 0x1000, 1).map(|race| race.other_thread), Some(2));
+        detector.atomic_load(3, 0x2008, 0);
+        assert!(detector.write(3, 0x1000, 8).is_some());
+        assert!(detector.write(2, 0x4003, 1).is_some());
+    }
+
+    #[test]
+    fn clocks_start_over_before_they_run_out() {
+        let mut detector = Box::new(Detector::new());
+        detector.init(leak_pages);
+        run(&mut detector);
+        detector.threads.age();
+        let before = detector.threads.base();
+        run(&mut detector);
+        assert!(detector.threads.base() > before);
+        run(&mut detector);
+        assert!(detector.threads.base() < before);
+        run(&mut detector);
+    }
+
+    /// A granule that gets and loses a chain again and again uses the same nodes.
+    #[test]
+    fn chains_are_given_back() {
+        let mut detector = Box::new(Detector::new());
+        detector.init(leak_pages);
+        (1..8).for_each(|t| detector.thread_created(0, t));
+        let mut used = 0;
+        for round in 0..100 {
+            for t in 0..8 {
+                detector.acquire(t, 8);
+                assert_eq!(detector.read(t, 0x1000, 8), None);
+                detector.release_merge(t, 16);
+            }
+            detector.acquire(0, 16);
+            assert_eq!(detector.write(0, 0x1000, 8), None);
+            detector.release(0, 8);
+            if round == 0 {
+                used = detector.chains.used();
+            }
+        }
+        assert!(used > 1);
+        assert_eq!(detector.chains.used(), used);
+    }
 }

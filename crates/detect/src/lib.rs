@@ -9,6 +9,9 @@
 //! *restored* with the rest of the program, so that every execution allocates at the same addresses.
 #![no_std]
 
+#[cfg(test)]
+extern crate std;
+
 mod chain;
 mod clock;
 mod detector;
@@ -16,11 +19,13 @@ pub mod heap;
 
 mod objects;
 mod pages;
+mod race;
 mod record;
 mod shadow;
 mod sync;
 
-pub use detector::{Detector, Race};
+pub use detector::Detector;
+pub use race::Race;
 
 /// Gives zeroed pages of at least `len` bytes, aligned to a page, or null if memory is out. They are never given back.
 pub type MapPages = fn(len: usize) -> *mut u8;

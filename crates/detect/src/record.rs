@@ -1,7 +1,9 @@
 //! One access to a granule, in a word: who, when, which bytes, how.
 //!
-//!     63          32 31      16 15   8 7     0
-//!     |    clock    |  thread  | kind | bytes |
+//! ```text
+//! 63          32 31      16 15   8 7     0
+//! |    clock    |  thread  | kind | bytes |
+//! ```
 //!
 //! A record without bytes is empty. Two rules keep the set of records of a granule small without losing a race:
 //! a record is *covered* by a later one of a kind at least as strong that happens after it, for the bytes they share,

@@ -27,7 +27,8 @@ fn commit(address: usize, len: usize) -> bool {
     };
     assert!(address >= base && address + len <= base + size);
     assert!(address.is_multiple_of(unit) && len.is_multiple_of(unit));
-    map_fixed(address, len, libc::PROT_READ | libc::PROT_WRITE)
+    // SAFETY: a part of the heap's ranges, as asserted, which `new_heap` has reserved.
+    unsafe { libc::mprotect(address as *mut _, len, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
 /// An empty heap; whatever is not committed faults.
@@ -52,6 +53,8 @@ struct Model {
     /// By base; freed ones as long as no other block overlaps them.
     blocks: BTreeMap<usize, Known>,
     live: Vec<usize>,
+    /// Of all blocks ever, for picking one.
+    bases: Vec<usize>,
     site: u32,
 }
 
@@ -67,14 +70,21 @@ impl Model {
         self.assert_apart(base, size);
         self.blocks.insert(base, Known { size, thread, site: self.site, freed: None });
         self.live.push(base);
+        self.bases.push(base);
         // SAFETY: the block is `size` long.
         unsafe { pointer.write_bytes(self.site as u8, size) };
     }
 
     /// The new block has 16 bytes to all live blocks; freed ones that it takes the place of are forgotten.
     fn assert_apart(&mut self, base: usize, size: usize) {
-        let reach = base.saturating_sub(8 << 20)..base + size + 64;
-        let near: Vec<(usize, Known)> = self.blocks.range(reach).map(|(&b, &k)| (b, k)).collect();
+        // Known blocks do not overlap, so the first that ends well before the new one is the last to look at.
+        let mut near = Vec::new();
+        for (&other, &known) in self.blocks.range(..base + size + 64).rev() {
+            near.push((other, known));
+            if other + known.size + 64 < base {
+                break;
+            }
+        }
         for (other, known) in near {
             let apart = other + known.size.max(1) + 16 <= base || base + size.max(1) + 16 <= other;
             assert!(apart || known.freed.is_some(), "{base:#x}+{size} is too near to {other:#x}+{}", known.size);
@@ -99,8 +109,11 @@ impl Model {
     }
 
     fn check(&mut self) {
-        let blocks = self.blocks.len();
-        let Some((&base, &known)) = self.blocks.iter().nth(self.random.below(blocks.max(1))) else { return };
+        if self.bases.is_empty() {
+            return;
+        }
+        let base = self.random.pick(&self.bases);
+        let Some(&known) = self.blocks.get(&base) else { return };
         match known.freed {
             None => self.check_live(base, known),
             Some(_) => self.check_freed(base, known),
@@ -182,7 +195,14 @@ fn assert_same(block: Block, base: usize, known: Known) {
 
 fn run(seed: u64, steps: usize) -> Vec<usize> {
     let (_turn, heap) = new_heap();
-    let mut model = Model { heap, random: Random::new(seed), blocks: BTreeMap::new(), live: Vec::new(), site: 0 };
+    let mut model = Model {
+        heap,
+        random: Random::new(seed),
+        blocks: BTreeMap::new(),
+        live: Vec::new(),
+        bases: Vec::new(),
+        site: 0,
+    };
     let mut addresses = Vec::new();
     for _ in 0..steps {
         match model.random.below(8) {
@@ -209,6 +229,74 @@ fn random_sequences_agree_with_the_model() {
 #[test]
 fn addresses_are_deterministic() {
     assert_eq!(run(9, 8_000), run(9, 8_000));
+}
+
+/// What a snapshot of the heap holds: the heap itself, and the used part of arena 0 with its shadow.
+struct Snapshot {
+    heap: Vec<u8>,
+    arena: Vec<u8>,
+    shadow: Vec<u8>,
+}
+
+impl Snapshot {
+    fn take(heap: &Heap) -> Snapshot {
+        let bytes = |from: usize, len: usize| {
+            // SAFETY: committed memory, and the heap itself.
+            unsafe { std::slice::from_raw_parts(from as *const u8, len).to_vec() }
+        };
+        Snapshot {
+            heap: bytes(heap as *const Heap as usize, size_of::<Heap>()),
+            arena: bytes(HEAP_BASE, COMMIT_CHUNK),
+            shadow: bytes(SHADOW_BASE, COMMIT_CHUNK / 8),
+        }
+    }
+
+    /// Everything as it was; what was not committed then stays committed, and is zero.
+    fn restore(&self, heap: &mut Heap) {
+        for (base, size) in [(HEAP_BASE, HEAP_SIZE), (SHADOW_BASE, SHADOW_SIZE)] {
+            // SAFETY: drops the content of the heap's own private mappings.
+            assert_eq!(unsafe { libc::madvise(base as *mut _, size, libc::MADV_DONTNEED) }, 0);
+        }
+        let copy = |to: usize, bytes: &[u8]| {
+            // SAFETY: the places the bytes came from.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
+        };
+        copy(heap as *mut Heap as usize, &self.heap);
+        copy(HEAP_BASE, &self.arena);
+        copy(SHADOW_BASE, &self.shadow);
+    }
+}
+
+#[test]
+fn a_restored_heap_does_the_same_again() {
+    let (_turn, mut heap) = new_heap();
+    let kept = heap.allocate(0, 100, 16, 1) as usize;
+    let gone = heap.allocate(0, 100, 16, 2) as usize;
+    heap.free(0, gone, 3).unwrap();
+    let snapshot = Snapshot::take(&heap);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let mut addresses = Vec::new();
+        for i in 0..2000 {
+            let block = heap.allocate(i % 3, 500 + i as usize, 16, 0) as usize;
+            addresses.push(block);
+            assert_eq!(heap.check(block, 500 + i as usize), Ok(()));
+            // SAFETY: fresh memory is zero, after a restore too.
+            assert_eq!(unsafe { *(block as *const u64).add(10) }, 0);
+            // SAFETY: the block just allocated.
+            unsafe { (block as *mut u8).write_bytes(0x77, 500) };
+            if i % 2 == 0 {
+                heap.free(0, block, 0).unwrap();
+            }
+        }
+        heap.free(0, kept, 0).unwrap();
+        runs.push(addresses);
+        snapshot.restore(&mut heap);
+        assert_eq!(heap.usable_size(kept), Some(100));
+        assert!(matches!(heap.check(gone, 1), Err(HeapFault::UseAfterFree(block)) if block.free_site == 3));
+        assert!(heap.check(runs[0][1], 1).is_err());
+    }
+    assert!(runs[0] == runs[1] && runs[1] == runs[2]);
 }
 
 #[test]

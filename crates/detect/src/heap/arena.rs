@@ -99,16 +99,16 @@ impl Heap {
     }
 
     fn ensure_arena(&mut self, thread: usize) -> Option<()> {
-        if self.used[thread] == 0 {
-            self.bump(thread, FIRST_PIECE)?;
+        match *self.used.get(thread)? {
+            0 => self.bump(thread, FIRST_PIECE).map(|_| ()),
+            _ => Some(()),
         }
-        Some(())
     }
 
     /// Takes `size` bytes, a multiple of 16, off the unused end. What is committed ends at the next multiple of the
     /// chunk size, so it needs no counter of its own.
     fn bump(&mut self, thread: usize, size: usize) -> Option<usize> {
-        let used = self.used[thread] as usize * 16;
+        let used = *self.used.get(thread)? as usize * 16;
         let end = used.checked_add(size).filter(|&end| end <= ARENA_SIZE)?;
         let (from, to) = (used.next_multiple_of(COMMIT_CHUNK), end.next_multiple_of(COMMIT_CHUNK));
         let arena = thread * ARENA_SIZE;
@@ -118,7 +118,7 @@ impl Heap {
                 return None;
             }
         }
-        self.used[thread] = (end / 16) as u32;
+        *self.used.get_mut(thread)? = (end / 16) as u32;
         Some(HEAP_BASE + arena + used)
     }
 
@@ -139,16 +139,18 @@ impl Heap {
     }
 
     fn take_free(&mut self, thread: usize, class: usize) -> Option<Piece> {
-        while self.lists(thread).free[class] != 0 {
-            let link = self.lists(thread).free[class];
+        loop {
+            let link = *self.lists(thread).free.get(class)?;
+            if link == 0 {
+                return None;
+            }
             let header = self.follow(thread, link);
-            self.lists(thread).free[class] = header.as_ref().map_or(0, |h| h.next);
+            *self.lists(thread).free.get_mut(class)? = header.as_ref().map_or(0, |h| h.next);
             // A header that was overwritten while it lay here can no longer say where its piece begins: leave it.
             if let Some(header) = header.filter(|h| h.is_intact()) {
                 return Some(Piece { start: header.address() - header.lead as usize * 16, class, fresh: false });
             }
         }
-        None
     }
 
     /// Marks a live block as freed and puts it where it waits.

@@ -6,7 +6,9 @@
 //! costs per dirtied page, hence bump allocation, adjacent blocks, and an arena's own bookkeeping in its first page,
 //! before its first block.
 //!
-//!     arena t:   | lists | header block ... canary | header block ... canary | ... | not yet used, zero
+//! ```text
+//! arena t:   | lists | header block ... canary | header block ... canary | ... | not yet used, zero
+//! ```
 //!
 //! * `shadow`: what may be accessed; zero means never allocated.
 //! * `block`: headers, checksums, what is told of a block.
