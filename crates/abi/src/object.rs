@@ -41,6 +41,11 @@ impl ObjectId {
     /// The table of thread-specific keys.
     pub const KEYS: ObjectId = ObjectId((Region::Special as u64) << REGION_SHIFT | 16);
 
+    /// The offset of an open file, by a descriptor of it.
+    pub const fn descriptor(fd: u32) -> ObjectId {
+        ObjectId::new(Region::Special, 1 << 32 | (fd as u64) << 3)
+    }
+
     pub const fn new(region: Region, payload: u64) -> ObjectId {
         ObjectId((region as u64) << REGION_SHIFT | (payload & PAYLOAD))
     }

@@ -48,10 +48,12 @@ pub enum OpKind {
     PlainStore = 21,
     /// Depends on nothing; lets others go first.
     Yield = 22,
+    /// Reads from, or moves in, a file that threads share: `object` is its descriptor.
+    Input = 23,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 23] = [
+    pub const ALL: [OpKind; 24] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -75,6 +77,7 @@ impl OpKind {
         OpKind::PlainLoad,
         OpKind::PlainStore,
         OpKind::Yield,
+        OpKind::Input,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -138,7 +141,8 @@ impl Op {
             | OpKind::CondSignal
             | OpKind::CondBroadcast
             | OpKind::ThreadCreate
-            | OpKind::KeyTable => Access::Write,
+            | OpKind::KeyTable
+            | OpKind::Input => Access::Write,
             OpKind::MutexLock if self.arg == TRIED => Access::TryAcquire,
             OpKind::MutexLock | OpKind::Once | OpKind::OnceBegin => Access::Acquire,
             OpKind::MutexUnlock | OpKind::OnceEnd => Access::Release,

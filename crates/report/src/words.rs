@@ -37,6 +37,7 @@ fn plain(event: &Event) -> String {
         OpKind::ThreadCreate => format!("create {}", other()),
         OpKind::ThreadJoin => format!("join {}", other()),
         OpKind::ProcessExit => format!("exit with status {}", event.arg),
+        OpKind::Input => "read from a shared file".to_owned(),
         OpKind::KeyTable => "create or delete a key".to_owned(),
         OpKind::Yield => "yield".to_owned(),
         OpKind::Waiting => format!("wait{object}"),

@@ -228,6 +228,16 @@ pub fn opened(result: isize, kind: Kind) -> isize {
     result
 }
 
+/// The descriptor whose offset a read would move, if other threads may use it too: standard input, or a file that was
+/// open before there were threads. Files that an execution opens are taken to be their thread's own.
+pub fn shared(fd: usize) -> Option<u32> {
+    match kind(fd) {
+        Ok(Kind::Stdin) => Some(0),
+        Ok(Kind::Regular | Kind::Directory) if fd < LIMIT && TABLE.get().saved[fd].open => Some(fd as u32),
+        _ => None,
+    }
+}
+
 /// The offset of some descriptor moves.
 pub fn moves() {
     TABLE.get().moved = is_taken();

@@ -35,7 +35,8 @@ mod stdin;
 pub mod threads;
 pub mod time;
 
-pub use names::name;
+pub use descriptors::shared;
+pub use names::{name, nr};
 pub use process::{NAME_BYTES, get_name, set_name};
 pub use signals::program_handles;
 

@@ -1,0 +1,84 @@
+//! Reading and writing by direct calls of the program.
+//!
+//! As system calls they would be seen anyway; as functions more can be said of them. The program's buffer takes part in
+//! race detection, and reading from a file that threads share is a transition. Neither holds for system calls that libc
+//! makes itself: its buffers are protected by locks that nobody sees, and a thread that gave way while it holds one would
+//! block others where they cannot be scheduled.
+//!
+//! Not covered: the order in which threads read from one stream of `<stdio.h>`.
+
+use crate::access;
+use crate::snapshot::is_taken;
+use crate::syscalls::{self, emulate, errno, nr};
+use symdpor_abi::object::ObjectId;
+use symdpor_abi::op::{Op, OpKind};
+
+/// `errno` and -1, or the result.
+fn result(value: isize) -> isize {
+    if value < 0 { errno::result(value) as isize } else { value }
+}
+
+/// Reading from this descriptor is a choice if others may read from it too.
+fn announce(fd: i32) {
+    crate::init::ensure();
+    if !is_taken() {
+        return;
+    }
+    if let Some(shared) = syscalls::shared(fd as u32 as usize) {
+        crate::sched::visible(Op::new(OpKind::Input, ObjectId::descriptor(shared)), 0, 0);
+    }
+}
+
+fn filled(buffer: usize, got: isize) -> isize {
+    if got > 0 {
+        access::write(buffer, got as usize);
+    }
+    result(got)
+}
+
+fn taken(buffer: usize, put: isize) -> isize {
+    if put > 0 {
+        access::read(buffer, put as usize);
+    }
+    result(put)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn read(fd: i32, buffer: usize, len: usize) -> isize {
+    announce(fd);
+    filled(buffer, emulate(nr::read, [fd as usize, buffer, len, 0, 0, 0]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pread(fd: i32, buffer: usize, len: usize, offset: usize) -> isize {
+    crate::init::ensure();
+    filled(buffer, emulate(nr::pread64, [fd as usize, buffer, len, offset, 0, 0]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pread64(fd: i32, buffer: usize, len: usize, offset: usize) -> isize {
+    pread(fd, buffer, len, offset)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn readv(fd: i32, buffers: usize, count: i32) -> isize {
+    announce(fd);
+    result(emulate(nr::readv, [fd as usize, buffers, count as usize, 0, 0, 0]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn write(fd: i32, buffer: usize, len: usize) -> isize {
+    crate::init::ensure();
+    taken(buffer, emulate(nr::write, [fd as usize, buffer, len, 0, 0, 0]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lseek(fd: i32, offset: isize, whence: i32) -> isize {
+    announce(fd);
+    result(emulate(nr::lseek, [fd as usize, offset as usize, whence as usize, 0, 0, 0]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lseek64(fd: i32, offset: isize, whence: i32) -> isize {
+    lseek(fd, offset, whence)
+}
