@@ -7,6 +7,7 @@
 #include "llvm/IR/Metadata.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 #include "llvm-c/Core.h"
 
@@ -55,6 +56,13 @@ LLVMValueRef sd_first_insertion_point(LLVMBasicBlockRef Block) {
   return It == BB->end() ? nullptr : wrap(&*It);
 }
 
+// A block that is reached only when the invoke has returned.
+LLVMBasicBlockRef sd_split_normal_edge(LLVMValueRef Invoke) {
+  auto *I = cast<InvokeInst>(unwrap(Invoke));
+  BasicBlock *To = I->getNormalDest();
+  return wrap(To->getSinglePredecessor() ? To : SplitEdge(I->getParent(), To));
+}
+
 void sd_append_to_used(LLVMModuleRef M, LLVMValueRef Global) {
   appendToUsed(*unwrap(M), {cast<GlobalValue>(unwrap(Global))});
 }
@@ -96,15 +104,18 @@ bool sd_has_fixed_size(LLVMModuleRef M, LLVMTypeRef Ty) {
   return T->isSized() && !unwrap(M)->getDataLayout().getTypeStoreSize(T).isScalable();
 }
 
-// The value of an integer constant of any width, 64 bits at a time.
-uint64_t sd_constant_word(LLVMValueRef Constant, unsigned Word) {
-  const APInt &Bits = cast<ConstantInt>(unwrap(Constant))->getValue();
-  return Word < Bits.getNumWords() ? Bits.getRawData()[Word] : 0;
+// The bits of an integer or floating-point constant, 64 at a time; returns how many words there are.
+unsigned sd_constant_word(LLVMValueRef Constant, unsigned Word, uint64_t *Bits) {
+  Value *V = unwrap(Constant);
+  APInt All = isa<ConstantInt>(V) ? cast<ConstantInt>(V)->getValue() : cast<ConstantFP>(V)->getValueAPF().bitcastToAPInt();
+  *Bits = Word < All.getNumWords() ? All.getRawData()[Word] : 0;
+  return All.getNumWords();
 }
 
-// The same for floating point.
-uint64_t sd_float_word(LLVMValueRef Constant, unsigned Word) {
-  APInt Bits = cast<ConstantFP>(unwrap(Constant))->getValueAPF().bitcastToAPInt();
-  return Word < Bits.getNumWords() ? Bits.getRawData()[Word] : 0;
+// The bytes of an array or vector of plain numbers.
+const char *sd_constant_data(LLVMValueRef Constant, size_t *Length) {
+  StringRef Data = cast<ConstantDataSequential>(unwrap(Constant))->getRawDataValues();
+  *Length = Data.size();
+  return Data.data();
 }
 }

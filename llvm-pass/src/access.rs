@@ -37,14 +37,33 @@ pub enum Lanes {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Access {
-    Load { address: Value, size: u64 },
-    Store { address: Value, size: u64 },
-    LoadRange { address: Value, length: Length },
-    StoreRange { address: Value, length: Length },
+    Load {
+        address: Value,
+        size: u64,
+    },
+    Store {
+        address: Value,
+        size: u64,
+    },
+    LoadRange {
+        address: Value,
+        length: Length,
+    },
+    StoreRange {
+        address: Value,
+        length: Length,
+    },
     /// Only lanes that the mask enables.
-    Masked { lanes: Lanes, mask: Value, size: u64, store: bool },
+    Masked {
+        lanes: Lanes,
+        mask: Value,
+        size: u64,
+        store: bool,
+    },
     Atomic(Atomic),
-    Fence { order: u32 },
+    Fence {
+        order: u32,
+    },
 }
 
 impl Access {
@@ -129,7 +148,9 @@ fn all_accesses(module: Module, instruction: Value) -> Vec<Access> {
         Opcode::LLVMStore if has_fixed_size(module, instruction.operand(0).ty()) => {
             vec![Access::store(instruction.operand(1), module.store_size(instruction.operand(0).ty()))]
         }
-        Opcode::LLVMFence => atomics::fence_order(instruction).map(|order| Access::Fence { order }).into_iter().collect(),
+        Opcode::LLVMFence => {
+            atomics::fence_order(instruction).map(|order| Access::Fence { order }).into_iter().collect()
+        }
         Opcode::LLVMCall | Opcode::LLVMInvoke | Opcode::LLVMCallBr => call_accesses(module, instruction),
         _ => Vec::new(),
     }
@@ -240,10 +261,7 @@ fn atomic_call(call: Value, found: atomics::LibraryCall) -> Vec<Access> {
     let size = Length::Bytes(found.size);
     let reads = found.reads.into_iter().map(|a| range(a, size, false));
     let writes = found.writes.into_iter().map(|a| range(a, size, true));
-    let atomic = if call.is(Opcode::LLVMCall) {
-        Access::Atomic(found.atomic)
-    } else {
-        range(found.atomic.address, size, true)
-    };
+    let atomic =
+        if call.is(Opcode::LLVMCall) { Access::Atomic(found.atomic) } else { range(found.atomic.address, size, true) };
     reads.chain(writes).chain([atomic]).collect()
 }

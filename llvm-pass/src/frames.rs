@@ -25,7 +25,7 @@ impl FrameEmitter {
         let words = FRAME_SLOTS_OFFSET as u64 / 8 + slots;
         emit.before_without_line(entry.instructions()[0]);
         let frame = emit.alloca(emit.array_type(emit.i64, words), 8);
-        emit.before_without_line(behind_allocas(entry.instructions()));
+        emit.before_without_line(behind_allocas(&entry.instructions()));
         let top = hooks.top(emit);
         emit.store(emit.load(emit.ptr, top), emit.offset(frame, offset_of!(Frame, prev) as u64));
         emit.store(descriptor, emit.offset(frame, offset_of!(Frame, function) as u64));
@@ -95,7 +95,7 @@ fn follows_musttail(ret: Value) -> bool {
 }
 
 /// The entry block's first instruction that is no alloca.
-pub fn behind_allocas(entry: Vec<Value>) -> Value {
+pub fn behind_allocas(entry: &[Value]) -> Value {
     let first = entry.iter().find(|i| !i.is(Opcode::LLVMAlloca));
     *first.unwrap_or_else(|| unreachable!("a block ends in a terminator"))
 }

@@ -53,13 +53,20 @@ impl Module {
 
     pub fn ifunc_resolvers(self) -> Vec<Value> {
         let first = llvm!(LLVMGetFirstGlobalIFunc(self.0));
-        chain(first, |f| llvm!(LLVMGetNextGlobalIFunc(f))).map(|f| Value(llvm!(LLVMGetGlobalIFuncResolver(f)))).collect()
+        chain(first, |f| llvm!(LLVMGetNextGlobalIFunc(f)))
+            .map(|f| Value(llvm!(LLVMGetGlobalIFuncResolver(f))))
+            .collect()
     }
 
     /// Bytes that a load or store of this type touches.
     pub fn store_size(self, ty: Type) -> u64 {
         let layout = llvm!(LLVMGetModuleDataLayout(self.0));
         llvm!(LLVMStoreSizeOfType(layout, ty.0))
+    }
+
+    pub fn bit_size(self, ty: Type) -> u64 {
+        let layout = llvm!(LLVMGetModuleDataLayout(self.0));
+        llvm!(LLVMSizeOfTypeInBits(layout, ty.0))
     }
 
     /// Distance between two elements of this type in an array.
@@ -170,6 +177,15 @@ impl Value {
         let mut len = 0;
         let data = llvm!(LLVMGetValueName2(self.0, &mut len));
         bytes_to_string(data.cast(), len)
+    }
+
+    /// As LLVM prints it.
+    pub fn print(self) -> String {
+        let text = llvm!(LLVMPrintValueToString(self.0));
+        // SAFETY: LLVM returns a NUL-terminated string, which is ours to free.
+        let copy = unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        llvm!(LLVMDisposeMessage(text));
+        copy
     }
 
     pub fn operand(self, index: u32) -> Value {

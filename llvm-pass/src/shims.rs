@@ -24,11 +24,14 @@ unsafe extern "C" {
     fn sd_drop_loop_mustprogress(terminator: LLVMValueRef);
     fn sd_set_harmless(call: LLVMValueRef);
     fn sd_first_insertion_point(block: LLVMBasicBlockRef) -> LLVMValueRef;
+    fn sd_split_normal_edge(invoke: LLVMValueRef) -> LLVMBasicBlockRef;
     fn sd_append_to_used(module: LLVMModuleRef, global: LLVMValueRef);
     fn sd_append_to_compiler_used(module: LLVMModuleRef, globals: *const LLVMValueRef, count: usize);
     fn sd_append_to_constructors(module: LLVMModuleRef, function: LLVMValueRef, priority: i32);
     fn sd_pointer_base(m: LLVMModuleRef, pointer: LLVMValueRef, offset: &mut i64, variable: &mut bool) -> LLVMValueRef;
     fn sd_has_fixed_size(module: LLVMModuleRef, ty: LLVMTypeRef) -> bool;
+    fn sd_constant_word(constant: LLVMValueRef, word: u32, bits: &mut u64) -> u32;
+    fn sd_constant_data(constant: LLVMValueRef, len: &mut usize) -> *const u8;
     fn sd_scope_subprogram(scope: LLVMMetadataRef) -> LLVMMetadataRef;
     fn sd_scope_parent(scope: LLVMMetadataRef) -> LLVMMetadataRef;
     fn sd_scope_name(scope: LLVMMetadataRef) -> Text;
@@ -72,6 +75,11 @@ pub fn first_insertion_point(block: Block) -> Option<Value> {
     (!raw.is_null()).then_some(Value(raw))
 }
 
+/// A block that is reached only when the invoke has returned; made if there is none.
+pub fn split_normal_edge(invoke: Value) -> Block {
+    Block(llvm!(sd_split_normal_edge(invoke.0)))
+}
+
 pub fn append_to_used(module: Module, global: Value) {
     llvm!(sd_append_to_used(module.0, global.0));
 }
@@ -103,6 +111,28 @@ pub fn pointer_base(module: Module, pointer: Value) -> PointerBase {
 
 pub fn has_fixed_size(module: Module, ty: Type) -> bool {
     llvm!(sd_has_fixed_size(module.0, ty.0))
+}
+
+/// The bits of an integer or floating-point constant, lowest word first.
+pub fn constant_words(constant: Value) -> Vec<u64> {
+    let mut bits = 0;
+    let count = llvm!(sd_constant_word(constant.0, 0, &mut bits));
+    let mut word = |i| {
+        llvm!(sd_constant_word(constant.0, i, &mut bits));
+        bits
+    };
+    (0..count).map(&mut word).collect()
+}
+
+/// The bytes of an array or vector of plain numbers.
+pub fn constant_data(constant: Value) -> Vec<u8> {
+    let mut len = 0;
+    let data = llvm!(sd_constant_data(constant.0, &mut len));
+    if len == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the constant's own storage, of the length just given, which lives as long as the context.
+    unsafe { std::slice::from_raw_parts(data, len) }.to_vec()
 }
 
 /// A member of a struct, class or union.

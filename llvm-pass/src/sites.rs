@@ -69,7 +69,11 @@ impl Sites {
             Some(location) => self.describe(location, kind, name),
             None => self.without_location(place.function, kind, name),
         };
-        if matches!(kind, SiteKind::Load | SiteKind::Store | SiteKind::Loop) { self.share(site) } else { self.add(site) }
+        if matches!(kind, SiteKind::Load | SiteKind::Store | SiteKind::Loop) {
+            self.share(site)
+        } else {
+            self.add(site)
+        }
     }
 
     fn describe(&mut self, location: Node, kind: SiteKind, name: u32) -> Site {
@@ -184,7 +188,8 @@ impl Sites {
 
 /// The directory only counts for a relative name.
 fn join(directory: &str, name: &str) -> String {
-    let path = if directory.is_empty() { name.to_owned() } else { format!("{}/{name}", directory.trim_end_matches('/')) };
+    let path =
+        if directory.is_empty() { name.to_owned() } else { format!("{}/{name}", directory.trim_end_matches('/')) };
     if name.starts_with('/') { name.to_owned() } else { path.replace("/./", "/") }
 }
 

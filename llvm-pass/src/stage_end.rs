@@ -1,22 +1,23 @@
 //! Second stage, after optimisation: hooks, frames and tables.
 
-use std::collections::HashSet;
-
 use inkwell::llvm_sys::LLVMLinkage;
-use symdpor_abi::module::{SiteKind, function_flags};
+use symdpor_abi::module::function_flags;
 
-use crate::access::{self, Access};
+use crate::access::Access;
 use crate::assembly;
 use crate::attributes::{self, UNTRUE_WITH_HOOKS};
+use crate::digest::{Digest, FunctionFacts};
 use crate::emit::Emitter;
-use crate::escape::Locals;
 use crate::frames::FrameEmitter;
 use crate::hooks::{Hook, HookTable, has_place_behind};
-use crate::ir::{Block, Kind, Module, Value};
+use crate::ir::{Kind, Module, Value};
 use crate::keep;
+use crate::liveness::Liveness;
+use crate::locals::LocalTable;
 use crate::locations::Locations;
-use crate::loops;
-use crate::sites::{Place, Sites};
+use crate::plan::Plan;
+use crate::sites::{FunctionIndex, SiteIndex, Sites};
+use crate::slots::{self, Slots};
 use crate::tables::Tables;
 use crate::{COROUTINE, INSTRUMENTED, PREPARED, SANITIZED_BY_USER};
 
@@ -44,27 +45,9 @@ struct Stage {
     hooks: HookTable,
     sites: Sites,
     tables: Tables,
+    digest: Digest,
     /// They run before the module is relocated, when the table's pointers are not good yet.
     resolvers: Vec<Value>,
-}
-
-/// What will be done to one function; made before anything is changed.
-struct Plan {
-    function: Value,
-    locations: Locations,
-    accesses: Vec<(Value, Vec<Access>)>,
-    calls: Vec<Value>,
-    latches: Vec<Block>,
-}
-
-impl Plan {
-    fn place(&self, instruction: Value) -> Place {
-        Place { function: self.function, location: self.locations.get(instruction) }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.accesses.is_empty() && self.calls.is_empty() && self.latches.is_empty()
-    }
 }
 
 impl Stage {
@@ -74,6 +57,7 @@ impl Stage {
             hooks: HookTable::new(&emit),
             sites: Sites::new(module),
             tables: Tables::new(&emit),
+            digest: Digest::default(),
             resolvers: module.ifunc_resolvers(),
             emit,
         }
@@ -90,7 +74,7 @@ impl Stage {
         let index = self.sites.function(function);
         self.sites.function_record(index).flags |= flags;
         if flags & (function_flags::UNINSTRUMENTED | function_flags::COROUTINE) == 0 {
-            self.instrument(function, locations);
+            self.instrument(function, &locations);
         }
     }
 
@@ -109,65 +93,53 @@ impl Stage {
         flags
     }
 
-    fn plan(&self, function: Value, locations: Locations) -> Plan {
-        let locals = Locals::of(function);
-        let mut plan = Plan { function, locations, accesses: Vec::new(), calls: Vec::new(), latches: Vec::new() };
-        let mut stops = HashSet::new();
-        for instruction in instructions(function) {
-            let accesses = access::of_instruction(self.emit.module, instruction, &locals);
-            let call = instruction.is_real_call();
-            if call || !accesses.is_empty() {
-                stops.insert(instruction.block());
-            }
-            if call {
-                plan.calls.push(instruction);
-            }
-            if !accesses.is_empty() {
-                plan.accesses.push((instruction, accesses));
-            }
-        }
-        plan.latches = loops::silent_latches(function, &stops);
-        plan
-    }
-
-    fn instrument(&mut self, function: Value, locations: Locations) {
-        let plan = self.plan(function, locations);
+    fn instrument(&mut self, function: Value, locations: &Locations) {
+        let plan = Plan::make(self.emit.module, &mut self.sites, function, locations);
         if plan.is_empty() {
             return;
         }
         let original: Vec<Value> = instructions(function).collect();
         let index = self.sites.function(function);
+        let table = LocalTable::of(self.emit.module, function);
+        let slots = self.digest(function, index, &plan, &table);
         let descriptor = self.tables.function(&self.emit, index);
-        let frame = FrameEmitter::push(&self.emit, &self.hooks, function, descriptor, 0);
-        for call in &plan.calls {
-            self.before_call(&plan, &frame, *call);
-        }
-        for (instruction, accesses) in &plan.accesses {
-            for access in accesses {
-                self.around(&plan, *instruction, access);
-            }
-        }
-        for latch in &plan.latches {
-            self.at_latch(&plan, *latch);
-        }
+        let frame = FrameEmitter::push(&self.emit, &self.hooks, function, descriptor, slots.count.into());
+        self.place_hooks(&plan, &frame);
         for instruction in original {
             frame.at_instruction(&self.emit, &self.hooks, instruction);
         }
+        slots::store_all(&self.emit, &frame, function, &table, &slots);
+        slots::remove_lifetime_markers(function);
         strip_claims(function);
     }
 
-    fn before_call(&mut self, plan: &Plan, frame: &FrameEmitter, call: Value) {
-        call.drop_tail();
-        if call.is_musttail() {
-            return;
-        }
-        let site = self.sites.of_instruction(plan.place(call), SiteKind::Call, None);
-        self.emit.before(call);
-        frame.set_site(&self.emit, self.tables.site(&self.emit, site));
+    /// Records the function's code as it is, and decides what its frames will hold.
+    fn digest(&mut self, function: Value, index: FunctionIndex, plan: &Plan, table: &LocalTable) -> Slots {
+        let liveness = Liveness::of(function, table);
+        let live = liveness.at(&plan.points);
+        let slots = Slots::assign(self.emit.module, table, &liveness, &live);
+        let facts = FunctionFacts { index, table, slots: &slots, sites: &plan.point_sites, live: &live };
+        self.digest.add(function, &facts, &mut self.sites);
+        self.sites.function_record(index).slots = slots.count;
+        slots
     }
 
-    fn around(&mut self, plan: &Plan, instruction: Value, access: &Access) {
-        let site = self.sites.of_access(plan.place(instruction), access);
+    fn place_hooks(&mut self, plan: &Plan, frame: &FrameEmitter) {
+        for &(call, site) in &plan.calls {
+            call.drop_tail();
+            self.emit.before(call);
+            frame.set_site(&self.emit, self.tables.site(&self.emit, site));
+        }
+        for (instruction, access, site) in &plan.accesses {
+            self.around(*instruction, access, *site);
+        }
+        for &(latch, site) in &plan.latches {
+            self.emit.before(latch.terminator());
+            self.hooks.call(&self.emit, Hook::LoopBack, &[self.tables.site(&self.emit, site)]);
+        }
+    }
+
+    fn around(&mut self, instruction: Value, access: &Access, site: SiteIndex) {
         let site = self.tables.site(&self.emit, site);
         self.emit.before(instruction);
         self.hooks.before(&self.emit, access, site);
@@ -179,20 +151,13 @@ impl Stage {
         }
     }
 
-    fn at_latch(&mut self, plan: &Plan, latch: Block) {
-        let end = latch.terminator();
-        let site = self.sites.of_instruction(plan.place(end), SiteKind::Loop, None);
-        self.emit.before(end);
-        self.hooks.call(&self.emit, Hook::LoopBack, &[self.tables.site(&self.emit, site)]);
-    }
-
     fn finish(self) {
         for function in self.emit.module.functions() {
             if function.is_declaration() && !function.is_intrinsic() {
                 UNTRUE_WITH_HOOKS.iter().for_each(|a| attributes::remove(function, a));
             }
         }
-        self.tables.finish(&self.emit, &self.hooks, &self.sites, &[]);
+        self.tables.finish(&self.emit, &self.hooks, &self.sites, &self.digest.finish());
     }
 }
 

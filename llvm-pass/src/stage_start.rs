@@ -64,7 +64,8 @@ fn keep_loads(emit: &Emitter, function: Value) {
     let own = stack_objects(function);
     let locals = Locals::of(function);
     for load in function.blocks().into_iter().flat_map(|b| b.instructions()) {
-        if load.is(Opcode::LLVMLoad) && !own.contains(&pointer_base(emit.module, load.operand(0)).base)
+        if load.is(Opcode::LLVMLoad)
+            && !own.contains(&pointer_base(emit.module, load.operand(0)).base)
             && !locals.is_private(load.operand(0))
         {
             keep::add_use(emit, load);
