@@ -11,7 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use symdpor_abi::channel::ENV_CHANNEL;
+use symdpor_abi::channel::{ENV_CHANNEL, ENV_INPUT};
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -52,7 +52,8 @@ pub struct Process {
 
 impl Process {
     pub fn start(launch: &Launch, channel: RawFd) -> io::Result<Process> {
-        let number = free_high_descriptor();
+        let [number, input_number] = free_high_descriptors();
+        let input = crate::input::log();
         let mut command = Command::new(&launch.program);
         if let Some(name) = launch.arguments.first() {
             command.arg0(name);
@@ -65,6 +66,9 @@ impl Process {
             };
         }
         set_runtime_environment(&mut command, launch, number);
+        if input.is_some() {
+            command.env(ENV_INPUT, input_number.to_string());
+        }
         if let Some(directory) = &launch.directory {
             command.current_dir(directory);
         }
@@ -75,7 +79,7 @@ impl Process {
         command.process_group(0);
         let parent = std::process::id();
         // SAFETY: the closure makes system calls only: no allocation, no locks.
-        unsafe { command.pre_exec(move || prepare_child(channel, number, parent)) };
+        unsafe { command.pre_exec(move || prepare_child([Some((channel, number)), input.map(|fd| (fd, input_number))], parent)) };
         Ok(Process { child: command.spawn()?, death: None })
     }
 
@@ -163,8 +167,8 @@ fn joined(first: Option<OsString>, second: Option<OsString>) -> OsString {
     parts.join(OsStr::new(":"))
 }
 
-/// A number far above those the program will use, so that its own descriptors have their usual numbers.
-fn free_high_descriptor() -> RawFd {
+/// Numbers far above those the program will use, so that its own descriptors have their usual numbers.
+fn free_high_descriptors() -> [RawFd; 2] {
     // SAFETY: all zeros is a valid limit.
     let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
     // SAFETY: writes to the given variable only.
@@ -173,14 +177,17 @@ fn free_high_descriptor() -> RawFd {
     let first = highest.min(1000);
     // SAFETY: asking for the flags of a descriptor changes nothing.
     let is_free = |fd: &RawFd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } == -1;
-    (first..=highest).find(is_free).or_else(|| (3..first).rev().find(is_free)).unwrap_or(first)
+    let mut free = (first..=highest).chain((3..first).rev()).filter(is_free);
+    [free.next().unwrap_or(first), free.next().unwrap_or(first)]
 }
 
-fn prepare_child(channel: RawFd, number: RawFd, parent: u32) -> io::Result<()> {
+/// Runs in the child: gives it descriptors under other numbers, and has it die with its parent.
+fn prepare_child(descriptors: [Option<(RawFd, RawFd)>; 2], parent: u32) -> io::Result<()> {
     let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: system calls on plain values, in a child that has one thread.
     unsafe {
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::dup2(channel, number) < 0 {
+        let failed = descriptors.into_iter().flatten().any(|(from, to)| libc::dup2(from, to) < 0);
+        if failed || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
             return Err(io::Error::last_os_error());
         }
         // The parent may have died before the line above.

@@ -7,6 +7,7 @@
 use crate::channel::{Channel, Word};
 use crate::cpu;
 use crate::error::WorkerError;
+use crate::pace::Pace;
 use crate::process::{Death, Launch, Process};
 use crate::watchdog::{Action, Sight, Watchdog};
 use std::sync::atomic::Ordering;
@@ -59,7 +60,7 @@ pub enum Answer {
 
 pub struct Worker {
     settings: Settings,
-    may_spin: bool,
+    pace: Pace,
     live: Option<Live>,
     /// Workers started so far.
     starts: u32,
@@ -74,7 +75,7 @@ struct Live {
 impl Worker {
     /// Starts nothing yet.
     pub fn new(settings: Settings) -> Worker {
-        Worker { settings, may_spin: cpu::two_usable(), live: None, starts: 0 }
+        Worker { settings, pace: Pace::new(cpu::two_usable()), live: None, starts: 0 }
     }
 
     pub fn starts(&self) -> u32 {
@@ -110,12 +111,14 @@ impl Worker {
     fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
         let mut live = match self.live.take() {
             Some(mut live) => {
-                live.send(request, &self.settings, command::RUN);
+                live.send(request, &self.settings, command::RUN, self.pace.spins());
                 live
             }
             None => self.start(request)?,
         };
-        let answer = live.wait(self.may_spin, self.settings.step_timeout, stop)?;
+        let start = Instant::now();
+        let answer = live.wait(self.pace.spins(), self.settings.step_timeout, stop)?;
+        self.pace.record(start.elapsed());
         // Dropping a worker kills it; the next execution starts another one.
         if matches!(answer, Answer::Done(..)) {
             self.live = Some(live);
@@ -124,7 +127,7 @@ impl Worker {
     }
 
     fn start(&mut self, request: Request<'_>) -> Result<Live, WorkerError> {
-        let mut channel = Channel::new(self.may_spin).map_err(WorkerError::Channel)?;
+        let mut channel = Channel::new(self.pace.spins()).map_err(WorkerError::Channel)?;
         write_request(&mut channel, request, &self.settings);
         let sequence = 1;
         channel.word(Word::Command).store(command::RUN | sequence << 8, Ordering::SeqCst);
@@ -137,13 +140,14 @@ impl Worker {
     pub fn quit(&mut self) {
         let Some(mut live) = self.live.take() else { return };
         let nothing = Request { plan: &Plan::default(), options: 0, watch: 0 };
-        live.send(nothing, &self.settings, command::QUIT);
+        live.send(nothing, &self.settings, command::QUIT, false);
         live.process.wait(Duration::from_millis(100));
     }
 }
 
 impl Live {
-    fn send(&mut self, request: Request<'_>, settings: &Settings, command: u32) {
+    fn send(&mut self, request: Request<'_>, settings: &Settings, command: u32, spins: bool) {
+        self.channel.change_header(|header| header.may_spin = spins as u32);
         write_request(&mut self.channel, request, settings);
         self.sequence = (self.sequence + 1) & SEQUENCE_MASK;
         self.channel.word(Word::Command).store(command | self.sequence << 8, Ordering::SeqCst);
@@ -154,13 +158,8 @@ impl Live {
         self.channel.word(Word::Answer).load(Ordering::Acquire) == self.sequence
     }
 
-    fn wait(
-        &mut self,
-        may_spin: bool,
-        timeout: Duration,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Answer, WorkerError> {
-        let spins = if may_spin { SPINS } else { 0 };
+    fn wait(&mut self, spins: bool, timeout: Duration, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
+        let spins = if spins { SPINS } else { 0 };
         for _ in 0..spins {
             if self.has_answered() {
                 return Ok(self.answer());
