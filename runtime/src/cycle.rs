@@ -9,7 +9,7 @@ use crate::exec;
 use crate::names;
 use crate::pool;
 use crate::sched;
-use crate::snapshot;
+use crate::snapshot::{self, Failure};
 use crate::sys::context;
 use crate::sys::pages;
 use crate::syscalls;
@@ -63,7 +63,16 @@ fn set_up() {
     names::find_loaded();
     syscalls::snapshot_taken();
     if let Err(failure) = snapshot::take() {
-        end::unsupported(format_args!("the program's memory cannot be saved: {failure:?}"));
+        end::unsupported(format_args!("{}", reason(failure)));
+    }
+}
+
+fn reason(failure: Failure) -> &'static str {
+    match failure {
+        Failure::NoMappings => "the program's memory cannot be saved: /proc/self/maps cannot be read",
+        Failure::TooManyMappings => "the program's memory cannot be saved: it is in too many pieces",
+        Failure::NoMemory => "the program's memory cannot be saved: out of memory",
+        Failure::SharedMapping => "the program maps memory that it shares with a file or another process, for writing",
     }
 }
 

@@ -89,18 +89,11 @@ unsafe extern "C" {
     static _end: u8;
 }
 
+/// Between its first writable page and `_end` lies nothing but the library itself; before that page its read-only parts.
 fn find_own_data() {
-    let end = pages::round_up(&raw const _end as usize);
     let inside = DONE.as_ptr() as usize;
-    // Between its first writable page and `_end` lies nothing but the library itself, in one piece or two.
-    let mut start = inside & !(pages::PAGE - 1);
-    maps::for_each(|m| {
-        if m.writable && m.end > end - (64 << 20) && m.start <= inside && m.end >= start {
-            start = start.min(m.start);
-        }
-    });
-    let first = first_own_mapping(inside).unwrap_or(start);
-    *OWN.get() = first.min(start)..end;
+    let start = first_own_mapping(inside).unwrap_or(inside & !(pages::PAGE - 1));
+    *OWN.get() = start..pages::round_up(&raw const _end as usize);
 }
 
 /// The lowest writable mapping of the run of adjacent mappings that holds `inside`.

@@ -22,6 +22,7 @@ mod destructors;
 mod dispatch;
 mod end;
 mod exec;
+mod guard;
 mod hooks;
 mod init;
 mod interpose;

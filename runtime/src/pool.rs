@@ -16,7 +16,7 @@ use symdpor_abi::MAX_THREADS;
 
 const STRIDE: usize = 16 << 20;
 const GUARD: usize = 1 << 20;
-const STACK_BYTES: usize = 8 << 20;
+pub const STACK_BYTES: usize = 8 << 20;
 const FIRST_SIZE: usize = 8;
 
 /// All stacks, with their guards.

@@ -60,6 +60,8 @@ pub fn is_taken() -> bool {
 pub enum Failure {
     NoMappings,
     TooManyMappings,
+    /// Writable memory that is shared with a file or another process.
+    SharedMapping,
     NoMemory,
 }
 
@@ -70,6 +72,9 @@ pub fn take() -> Result<(), Failure> {
     let mut pagemap = Pagemap::open();
     let mut result = Ok(());
     let read = maps::for_each(|mapping| {
+        if mapping.writable && !mapping.private && !pages::WINDOW.contains(&mapping.start) {
+            result = Err(Failure::SharedMapping);
+        }
         if result.is_ok() && mapping.writable && mapping.private {
             for (start, end) in without_own(&mapping) {
                 if start < end && result.is_ok() {

@@ -1,5 +1,6 @@
 //! Creating, joining, detaching and ending threads.
 
+use crate::access;
 use crate::cycle;
 use crate::destructors;
 use crate::end::{self, Details};
@@ -19,8 +20,8 @@ const EINVAL: i32 = 22;
 const ESRCH: i32 = 3;
 const EDEADLK: i32 = 35;
 
-/// Creates a thread; returns its `pthread_t`. Its prologue runs here and now.
-pub fn create(start: usize, argument: usize, kind: Start, detached: bool) -> usize {
+/// Creates a thread and writes its `pthread_t` to `out`. Its prologue runs here and now.
+pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: bool) {
     cycle::enter();
     let mut op = Op::new(OpKind::ThreadCreate, ObjectId::THREADS);
     op.arg = exec::get().thread_count as u32;
@@ -31,6 +32,10 @@ pub fn create(start: usize, argument: usize, kind: Start, detached: bool) -> usi
         step.op.arg = number as u32;
     }
     let slot = slot_for(number);
+    // The new thread may read it at once.
+    access::write(out, 8);
+    // SAFETY: the program's own pointer; a wild one faults as the program's crash.
+    unsafe { *(out as *mut usize) = slot.handle };
     let creator = exec.current;
     exec.thread_count += 1;
     let thread = &mut exec.threads[number as usize];
@@ -44,7 +49,6 @@ pub fn create(start: usize, argument: usize, kind: Start, detached: bool) -> usi
     thread.sp = unsafe { context::prepare(slot.sp, start, argument, returned) };
     races::detector().thread_created(creator, number);
     sched::run_prologue(number);
-    slot.handle
 }
 
 fn slot_for(number: u16) -> pool::Slot {

@@ -2,7 +2,6 @@
 
 use crate::access;
 use crate::cond;
-use crate::interpose::threads::store_word;
 use crate::keys;
 use crate::mutex;
 use crate::once;
@@ -25,8 +24,7 @@ fn result(error: i32) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn thrd_create(out: usize, start: usize, argument: usize) -> i32 {
-    let handle = threads::create(start, argument, Start::C11, false);
-    store_word(out, handle);
+    threads::create(out, start, argument, Start::C11, false);
     SUCCESS
 }
 

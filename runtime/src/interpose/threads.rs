@@ -2,10 +2,14 @@
 
 use crate::access;
 use crate::destructors;
+use crate::end;
+use crate::exec;
+use crate::guard;
 use crate::init;
 use crate::keys;
 use crate::modules;
 use crate::once;
+use crate::pool;
 use crate::thread::Start;
 use crate::threads;
 use crate::unwind;
@@ -20,6 +24,16 @@ pub extern "C" fn __symdpor_register(module: usize) {
 
 unsafe extern "C" {
     fn pthread_attr_getdetachstate(attributes: usize, state: *mut i32) -> i32;
+    fn pthread_attr_getstacksize(attributes: usize, size: *mut usize) -> i32;
+}
+
+fn check_stack(attributes: usize) {
+    let mut size = 0;
+    // SAFETY: libc reads the program's attributes.
+    if attributes != 0 && unsafe { pthread_attr_getstacksize(attributes, &mut size) } == 0 && size > pool::STACK_BYTES {
+        let most = pool::STACK_BYTES >> 20;
+        end::unsupported(format_args!("a thread wants a stack of {size} bytes; symdpor gives it {most} MiB"));
+    }
 }
 
 fn is_detached(attributes: usize) -> bool {
@@ -30,8 +44,8 @@ fn is_detached(attributes: usize) -> bool {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pthread_create(out: usize, attributes: usize, start: usize, argument: usize) -> i32 {
-    let handle = threads::create(start, argument, Start::Posix, is_detached(attributes));
-    store_word(out, handle);
+    check_stack(attributes);
+    threads::create(out, start, argument, Start::Posix, is_detached(attributes));
     0
 }
 
@@ -96,7 +110,30 @@ pub extern "C" fn pthread_setspecific(key: u32, value: usize) -> i32 {
 
 /// Called by the C++ library for each `thread_local` with a destructor.
 #[unsafe(no_mangle)]
-pub extern "C" fn __cxa_thread_atexit_impl(function: usize, object: usize, _library: usize) -> i32 {
-    destructors::register(function, object);
-    0
+pub extern "C" fn __cxa_thread_atexit_impl(function: usize, object: usize, library: usize) -> i32 {
+    if exec::get().current != 0 {
+        destructors::register(function, object);
+        return 0;
+    }
+    // Main's run in libc's exit, which it reaches without a call that could be taken over.
+    let real = pool::libc_function(c"__cxa_thread_atexit_impl");
+    // SAFETY: that is its type.
+    let real: extern "C" fn(usize, usize, usize) -> i32 = unsafe { core::mem::transmute(real) };
+    real(function, object, library)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn __cxa_guard_acquire(guard: usize) -> i32 {
+    init::ensure();
+    guard::acquire(guard) as i32
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn __cxa_guard_release(guard: usize) {
+    guard::release(guard);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn __cxa_guard_abort(guard: usize) {
+    guard::leave(guard);
 }
