@@ -14,7 +14,6 @@ use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};
 
 pub const EPERM: i32 = 1;
 pub const EBUSY: i32 = 16;
-pub const EINVAL: i32 = 22;
 pub const EDEADLK: i32 = 35;
 
 /// The beginning of glibc's `pthread_mutex_t`.

@@ -5,7 +5,8 @@ use symdpor_abi::op::Op;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Life {
-    /// Not created in this execution.
+    /// Not created in this execution: the state of zeroed memory, which is why nothing constructs it.
+    #[allow(dead_code)]
     Unborn = 0,
     Alive,
     Ended,

@@ -1,6 +1,7 @@
 //! `pthread_exit`: unwinds the thread's stack, so that destructors and cleanup handlers run, and then ends it.
 
 use crate::exec;
+use crate::pool;
 use crate::threads;
 use core::arch::naked_asm;
 use core::ffi::CStr;
@@ -16,10 +17,6 @@ struct Exception {
 const END_OF_STACK: i32 = 16;
 const NO_REASON: i32 = 0;
 
-unsafe extern "C" {
-    fn dlsym(handle: usize, name: *const core::ffi::c_char) -> *const ();
-}
-
 /// Called by the unwinder for each frame; `argument` is the thread's result.
 extern "C" fn stop(_: i32, actions: i32, _: u64, _: usize, _: usize, argument: usize) -> i32 {
     if actions & END_OF_STACK != 0 {
@@ -30,8 +27,8 @@ extern "C" fn stop(_: i32, actions: i32, _: u64, _: usize, _: usize, argument: u
 
 fn unwinder() -> usize {
     const NAME: &CStr = c"_Unwind_ForcedUnwind";
-    // SAFETY: looks up a function that is there if the program can unwind at all.
-    unsafe { dlsym(0, NAME.as_ptr()) as usize }
+    // Found in a library that was loaded before: it is there if the program can unwind at all.
+    pool::libc_function(NAME) as usize
 }
 
 /// What [`exit_thread`] calls: with the unwinder its address and a new exception, otherwise not at all.

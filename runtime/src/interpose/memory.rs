@@ -147,7 +147,7 @@ pub extern "C" fn pvalloc(size: usize) -> usize {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn posix_memalign(out: usize, align: usize, size: usize) -> i32 {
-    if !align.is_power_of_two() || align % 8 != 0 {
+    if !align.is_power_of_two() || !align.is_multiple_of(8) {
         return EINVAL;
     }
     let block = allocate(size, align.max(ALIGN));

@@ -8,7 +8,6 @@ pub const PAGE: usize = 4096;
 /// All memory that the runtime maps for itself lies here.
 pub const WINDOW: core::ops::Range<usize> = 0x4000_0000_0000..0x4800_0000_0000;
 
-pub const PROT_NONE: usize = 0;
 pub const PROT_READ: usize = 1;
 pub const PROT_WRITE: usize = 2;
 const MAP_PRIVATE: usize = 2;
@@ -47,7 +46,15 @@ pub fn map_file(fd: usize, len: usize) -> Option<*mut u8> {
     *next += round_up(len) + PAGE;
     // SAFETY: nothing that is mapped already can be replaced.
     let got = unsafe {
-        syscall6(nr::MMAP, address, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0)
+        syscall6(
+            nr::MMAP,
+            address,
+            len,
+            PROT_READ | PROT_WRITE,
+            MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+            fd,
+            0,
+        )
     };
     (got == address as isize).then_some(address as *mut u8)
 }

@@ -33,24 +33,14 @@ pub mod nr {
     pub const WRITE: usize = 1;
     pub const OPEN: usize = 2;
     pub const CLOSE: usize = 3;
-    pub const LSEEK: usize = 8;
     pub const MMAP: usize = 9;
     pub const MPROTECT: usize = 10;
-    pub const MUNMAP: usize = 11;
     pub const RT_SIGACTION: usize = 13;
     pub const RT_SIGPROCMASK: usize = 14;
     pub const RT_SIGRETURN: usize = 15;
     pub const PREAD64: usize = 17;
-    pub const MADVISE: usize = 28;
-    pub const DUP: usize = 32;
-    pub const GETPID: usize = 39;
-    pub const KILL: usize = 62;
     pub const SIGALTSTACK: usize = 131;
     pub const PRCTL: usize = 157;
-    pub const ARCH_PRCTL: usize = 158;
-    pub const GETTID: usize = 186;
     pub const FUTEX: usize = 202;
-    pub const SCHED_YIELD: usize = 24;
     pub const EXIT_GROUP: usize = 231;
-    pub const TGKILL: usize = 234;
 }
