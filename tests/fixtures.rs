@@ -1,0 +1,193 @@
+//! Every fixture, at every level of optimisation and in every mode: verdict, kind, place and number of executions.
+//!
+//! One trial per fixture, level and mode (`mutex/counter_3.c -O2 source`); further trials replay the error that was found,
+//! compare the instrumented program alone with one that was never instrumented, and compare variants of a fixture.
+//! -O1 and -O3 run with the default mode only, for the sake of time.
+//!
+//! `SYMDPOR_BLESS=1` measures the counts and writes them into the headers instead.
+
+mod common;
+
+use common::build::{self, With};
+use common::fixture::{self, Fixture};
+use common::process;
+use common::tool::{self, Request, Summary, Verification};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+const MODES: [&str; 3] = ["none", "dpor", "source"];
+const DEFAULT: &str = "source";
+/// The levels that all modes and the other trials run at, and those of the default mode alone.
+const MAIN_LEVELS: [&str; 2] = ["-O0", "-O2"];
+const OTHER_LEVELS: [&str; 2] = ["-O1", "-O3"];
+/// How many executions without reduction are still feasible.
+const FEASIBLE: u64 = 20_000;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let blessing = std::env::var_os("SYMDPOR_BLESS").is_some();
+    let of_one = |f| if blessing { vec![blessing_trial(f)] } else { trials(f) };
+    let trials = fixture::all().into_iter().flat_map(of_one).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trials(fixture: Fixture) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for level in MAIN_LEVELS {
+        let modes = MODES.iter().filter(|m| **m != "none" || fixture.header.executions.contains_key("none"));
+        trials.extend(modes.map(|mode| mode_trial(&fixture, level, mode)));
+    }
+    trials.extend(OTHER_LEVELS.iter().map(|level| mode_trial(&fixture, level, DEFAULT)));
+    trials.extend(MAIN_LEVELS.iter().map(|level| alone_or_replayed(&fixture, level)));
+    if let Some(twin) = fixture.header.same_counts_as.clone() {
+        let name = format!("{} counts of {twin}", fixture.name);
+        trials.push(Trial::test(name, move || same_counts(&fixture, &fixture::named(&twin))));
+    }
+    trials
+}
+
+fn mode_trial(fixture: &Fixture, level: &'static str, mode: &'static str) -> Trial {
+    let fixture = fixture.clone();
+    Trial::test(format!("{} {level} {mode}", fixture.name), move || {
+        let verification = verify(&fixture, level, mode)?;
+        check_verdict(&fixture, &verification)?;
+        check_counts(&fixture, level, mode, &verification.summary)
+    })
+}
+
+fn alone_or_replayed(fixture: &Fixture, level: &'static str) -> Trial {
+    let fixture = fixture.clone();
+    if fixture.is_ok() {
+        Trial::test(format!("{} {level} alone", fixture.name), move || alone(&fixture, level))
+    } else {
+        Trial::test(format!("{} {level} replay", fixture.name), move || replay(&fixture, level))
+    }
+}
+
+fn verify(fixture: &Fixture, level: &str, mode: &str) -> Result<Verification, Failed> {
+    let program = build::program(fixture, level, With::Pass)?;
+    let mut options = vec!["--reduction".to_owned(), mode.to_owned()];
+    options.extend(fixture.header.options.iter().cloned());
+    let request = Request { options, arguments: fixture.header.arguments.clone(), ..Request::default() };
+    Ok(tool::verify(&program, &request)?)
+}
+
+fn fail<T>(expected: &str, verification: &Verification) -> Result<T, Failed> {
+    Err(format!("expected {expected}, found {:#?}\n{}", verification.summary, verification.ran.describe()).into())
+}
+
+fn check_verdict(fixture: &Fixture, verification: &Verification) -> Result<(), Failed> {
+    let summary = &verification.summary;
+    if fixture.is_ok() {
+        let ok = summary.verdict == "ok" && summary.complete && summary.errors.is_empty();
+        return if ok && verification.ran.code() == Some(0) { Ok(()) } else { fail("ok", verification) };
+    }
+    let wanted = &fixture.header.verdict;
+    if verification.ran.code() != Some(1) || summary.verdict != "error" || summary.errors.is_empty() {
+        return fail(wanted, verification);
+    }
+    if summary.errors.iter().any(|e| e.kind != *wanted) {
+        return fail(wanted, verification);
+    }
+    check_place(fixture, verification)
+}
+
+fn check_place(fixture: &Fixture, verification: &Verification) -> Result<(), Failed> {
+    let error = &verification.summary.errors[0];
+    if let Some(part) = fixture.header.message.as_ref().filter(|m| !error.message.contains(m.as_str())) {
+        return fail(&format!("a message with {part}"), verification);
+    }
+    if fixture.header.line.is_any() {
+        return Ok(());
+    }
+    let right = |l: &tool::Location| l.file.ends_with(fixture.error_file()) && fixture.header.line.allow(l.line);
+    match error.location.as_ref().is_some_and(right) {
+        true => Ok(()),
+        false => fail(&format!("{} at {:?}", fixture.error_file(), fixture.header.line), verification),
+    }
+}
+
+fn check_counts(fixture: &Fixture, level: &str, mode: &str, summary: &Summary) -> Result<(), Failed> {
+    let header = &fixture.header;
+    if let Some(classes) = header.classes.filter(|c| mode == DEFAULT && *c != summary.executions) {
+        return Err(format!("theory says {classes} executions, there were {}", summary.executions).into());
+    }
+    let pinned = header.counts_differ.is_none() || level == "-O0";
+    match header.executions.get(mode) {
+        Some(count) if pinned && *count != summary.executions => {
+            Err(format!("{count} executions expected, there were {}", summary.executions).into())
+        }
+        None if mode != "none" => Err("the header does not say how many executions there are: scripts/bless".into()),
+        _ => Ok(()),
+    }
+}
+
+/// The error comes back, and so does the report, word for word.
+fn replay(fixture: &Fixture, level: &str) -> Result<(), Failed> {
+    let verification = verify(fixture, level, DEFAULT)?;
+    check_verdict(fixture, &verification)?;
+    let error = &verification.summary.errors[0];
+    let Some(trace) = &error.trace else { return fail("a trace", &verification) };
+    let trace = verification.directory.path().join(trace);
+    let shown = process::run(tool::symdpor().arg("show").arg(&trace), tool::LIMIT);
+    if shown.code() != Some(0) || !shown.output().contains(&error.message) {
+        return Err(format!("symdpor show: {}", shown.describe()).into());
+    }
+    for _ in 0..2 {
+        let replayed = process::run(tool::symdpor().arg("replay").arg(&trace), tool::LIMIT);
+        if replayed.code() != Some(1) || !(replayed.output() + &replayed.errors()).contains(&error.message) {
+            return Err(format!("symdpor replay: {}", replayed.describe()).into());
+        }
+    }
+    Ok(())
+}
+
+/// The instrumented program alone does what it would have done without the pass.
+fn alone(fixture: &Fixture, level: &str) -> Result<(), Failed> {
+    let run = |with| -> Result<_, Failed> {
+        let program = build::program(fixture, level, with)?;
+        let ran = process::run(Command::new(program).args(&fixture.header.arguments), Duration::from_secs(20));
+        Ok((ran.code(), ran.output(), ran.errors()))
+    };
+    let (plain, instrumented) = (run(With::Plain)?, run(With::Pass)?);
+    if plain == instrumented && plain.0 == Some(0) {
+        return Ok(());
+    }
+    Err(format!("without the pass: {plain:?}, with it: {instrumented:?}").into())
+}
+
+fn same_counts(fixture: &Fixture, twin: &Fixture) -> Result<(), Failed> {
+    let (mine, theirs) = (&fixture.header.executions, &twin.header.executions);
+    if mine == theirs && fixture.header.verdict == twin.header.verdict {
+        return Ok(());
+    }
+    Err(format!("{mine:?} here, {theirs:?} in {}", twin.name).into())
+}
+
+/// Measures at -O0; the ordinary trials then tell whether the other levels agree.
+fn blessing_trial(fixture: Fixture) -> Trial {
+    Trial::test(format!("bless {}", fixture.name), move || {
+        let mut counts = BTreeMap::new();
+        for mode in MODES {
+            let limited = Fixture { header: limited(&fixture, mode), ..fixture.clone() };
+            let verification = verify(&limited, "-O0", mode)?;
+            if mode == "none" && verification.summary.verdict == "incomplete" {
+                continue;
+            }
+            check_verdict(&fixture, &verification)?;
+            counts.insert(mode.to_owned(), verification.summary.executions);
+        }
+        fixture::bless(&fixture, &counts);
+        Ok(())
+    })
+}
+
+fn limited(fixture: &Fixture, mode: &str) -> fixture::Header {
+    let mut header = fixture.header.clone();
+    if mode == "none" {
+        header.options.extend(["--max-executions".to_owned(), FEASIBLE.to_string()]);
+    }
+    header
+}
