@@ -146,7 +146,10 @@ fn choose() -> u16 {
         None => (default_thread(words), 0),
     };
     record(thread, alternative, words);
-    channel::beat();
+    // Giving way is no progress: threads that do nothing else shall be noticed by the controller's watchdog.
+    if exec::get().threads[thread as usize].pending.kind != OpKind::Yield {
+        channel::beat();
+    }
     thread
 }
 
