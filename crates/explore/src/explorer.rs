@@ -42,6 +42,24 @@ impl Statistics {
     }
 }
 
+impl<E: Explorer + ?Sized> Explorer for &mut E {
+    fn first(&mut self) -> Plan {
+        (**self).first()
+    }
+
+    fn next(&mut self, last: &Execution) -> Option<Plan> {
+        (**self).next(last)
+    }
+
+    fn statistics(&self) -> Statistics {
+        (**self).statistics()
+    }
+
+    fn depth(&self) -> usize {
+        (**self).depth()
+    }
+}
+
 impl<E: Explorer + ?Sized> Explorer for Box<E> {
     fn first(&mut self) -> Plan {
         (**self).first()

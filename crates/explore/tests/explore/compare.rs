@@ -1,16 +1,25 @@
 //! Every algorithm sees every outcome: random programs against brute force.
 //!
-//! `SYMDPOR_SEED` and `SYMDPOR_PROGRAMS` choose other programs, and how many.
+//! `SYMDPOR_SEED` and `SYMDPOR_PROGRAMS` choose other programs, and how many; `SYMDPOR_EXECUTIONS` how large they may be.
 
 use crate::brute;
 use crate::generate::{Kind, Rng, program};
 use crate::program::Program;
 use crate::run::{Explored, Outcome, Outcomes, explore};
 use crate::shrink::shrink;
-use symdpor_explore::{AllInterleavings, Checked, Dpor, SourceSets, Statistics};
+use symdpor_explore::{AllInterleavings, Checked, Dpor, Explorer, SourceSets, Statistics};
 
-const STATES: usize = 4000;
-const EXECUTIONS: u64 = 3000;
+/// Larger programs are left out.
+#[derive(Clone, Copy)]
+struct Limits {
+    states: usize,
+    executions: u64,
+}
+
+fn limits() -> Limits {
+    let executions = number("SYMDPOR_EXECUTIONS", 150);
+    Limits { states: 4 * executions as usize, executions }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Algorithm {
@@ -22,11 +31,18 @@ pub enum Algorithm {
 impl Algorithm {
     pub fn explore(self, program: &Program, limit: u64) -> Option<Explored> {
         match self {
-            Algorithm::None => explore(program, Checked::new(AllInterleavings::new()), limit),
-            Algorithm::Dpor => explore(program, Checked::new(Dpor::new()), limit),
-            Algorithm::Source => explore(program, Checked::new(SourceSets::new()), limit),
+            Algorithm::None => explore_checked(program, AllInterleavings::new(), limit),
+            Algorithm::Dpor => explore_checked(program, Dpor::new(), limit),
+            Algorithm::Source => explore_checked(program, SourceSets::new(), limit),
         }
     }
+}
+
+fn explore_checked(program: &Program, explorer: impl Explorer, limit: u64) -> Option<Explored> {
+    let mut checked = Checked::new(explorer);
+    let explored = explore(program, &mut checked, limit);
+    assert_eq!(checked.divergence(), None, "the machine is deterministic");
+    explored
 }
 
 /// Whether a search lost something: with a data race, the race; without one, any outcome.
@@ -34,15 +50,15 @@ pub fn loses(expected: &Outcomes, found: &Outcomes) -> bool {
     if expected.contains(&Outcome::Race) { !found.contains(&Outcome::Race) } else { expected != found }
 }
 
-fn fails(program: &Program, algorithm: Algorithm) -> bool {
-    let Some(expected) = brute::outcomes(program, STATES) else { return false };
-    algorithm.explore(program, EXECUTIONS).is_some_and(|found| loses(&expected, &found.outcomes))
+fn fails(program: &Program, algorithm: Algorithm, limits: Limits) -> bool {
+    let Some(expected) = brute::outcomes(program, limits.states) else { return false };
+    algorithm.explore(program, limits.executions).is_some_and(|found| loses(&expected, &found.outcomes))
 }
 
-fn report(program: &Program, algorithm: Algorithm) -> ! {
-    let small = shrink(program, |p| fails(p, algorithm));
-    let expected = brute::outcomes(&small, STATES).expect("smaller than what was explored");
-    let found = algorithm.explore(&small, EXECUTIONS).expect("smaller than what was explored").outcomes;
+fn report(program: &Program, algorithm: Algorithm, limits: Limits) -> ! {
+    let small = shrink(program, |p| fails(p, algorithm, limits));
+    let expected = brute::outcomes(&small, limits.states).expect("smaller than what was explored");
+    let found = algorithm.explore(&small, limits.executions).expect("smaller than what was explored").outcomes;
     let lost: Vec<_> = expected.difference(&found).collect();
     let invented: Vec<_> = found.difference(&expected).collect();
     panic!("{algorithm:?} loses {lost:#?}\nand invents {invented:#?}\nof the program\n{small}");
@@ -68,26 +84,19 @@ fn add(total: &mut Statistics, one: &Statistics) {
 }
 
 impl Totals {
-    /// Compares on one program; one that is too big does not count.
-    fn compare(&mut self, program: &Program) {
-        let Some(expected) = brute::outcomes(program, STATES) else {
-            self.too_big += 1;
-            return;
-        };
+    /// Compares on one program; one that is too big for the default algorithm does not count.
+    fn compare(&mut self, program: &Program, limits: Limits) {
+        self.too_big += 1;
+        let Some(expected) = brute::outcomes(program, limits.states) else { return };
         for algorithm in [Algorithm::Source, Algorithm::Dpor, Algorithm::None] {
-            let limit = if algorithm == Algorithm::None { 300 } else { EXECUTIONS };
-            let Some(found) = algorithm.explore(program, limit) else {
-                if algorithm == Algorithm::Source {
-                    self.too_big += 1;
-                    return;
-                }
-                continue;
-            };
-            if loses(&expected, &found.outcomes) {
-                report(program, algorithm);
+            match algorithm.explore(program, limits.executions) {
+                Some(found) if loses(&expected, &found.outcomes) => report(program, algorithm, limits),
+                Some(found) => self.count(algorithm, &found.statistics),
+                None if algorithm == Algorithm::Source => return,
+                None => {}
             }
-            self.count(algorithm, &found.statistics);
         }
+        self.too_big -= 1;
         self.programs += 1;
         self.racy += expected.contains(&Outcome::Race) as u64;
     }
@@ -110,11 +119,11 @@ pub fn number(variable: &str, default: u64) -> u64 {
 
 #[test]
 fn algorithms_agree_with_brute_force_on_random_programs() {
-    let programs = number("SYMDPOR_PROGRAMS", 24_000);
+    let programs = number("SYMDPOR_PROGRAMS", 21_000);
     let mut rng = Rng::new(number("SYMDPOR_SEED", 1));
     let mut totals = Totals::default();
     for kind in Kind::ALL.into_iter().cycle() {
-        totals.compare(&program(&mut rng, kind));
+        totals.compare(&program(&mut rng, kind), limits());
         if totals.programs == programs {
             break;
         }

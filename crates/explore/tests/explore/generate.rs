@@ -73,13 +73,32 @@ impl Kind {
         use Generator as G;
         match self {
             Kind::Mixed => &[
-                G::atom, G::atom, G::branch, G::branch, G::locked, G::locked, G::plain, G::try_locked, G::guarded_wait,
-                G::notify, G::once, G::repeat, G::exit, G::pause, G::check, G::both_orders, G::recursive,
+                G::atom,
+                G::atom,
+                G::branch,
+                G::branch,
+                G::locked,
+                G::locked,
+                G::plain,
+                G::try_locked,
+                G::guarded_wait,
+                G::notify,
+                G::once,
+                G::repeat,
+                G::exit,
+                G::pause,
+                G::check,
+                G::both_orders,
+                G::recursive,
             ],
             Kind::Atomics => &[G::atom, G::atom, G::branch, G::branch, G::branch_plain, G::repeat, G::check],
-            Kind::Locks => &[G::atom, G::locked, G::locked, G::both_orders, G::both_orders, G::branch_locks, G::recursive],
+            Kind::Locks => {
+                &[G::atom, G::locked, G::locked, G::both_orders, G::both_orders, G::branch_locks, G::recursive]
+            }
             Kind::TryLocks => &[G::atom, G::locked, G::try_locked, G::try_locked, G::both_orders, G::branch],
-            Kind::Conditions => &[G::atom, G::locked, G::wait, G::guarded_wait, G::notify, G::notify, G::branch],
+            Kind::Conditions => {
+                &[G::announced_wait, G::atom, G::locked, G::wait, G::guarded_wait, G::notify, G::notify, G::branch]
+            }
             Kind::Creation => &[G::atom, G::branch, G::branch_plain, G::locked, G::plain, G::spawn],
             Kind::Ends => &[G::atom, G::branch, G::locked, G::exit, G::check, G::check, G::guarded_wait, G::notify],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
@@ -325,6 +344,18 @@ impl Generator {
         let (r, m) = (self.reg(), self.rng.byte(self.mutexes));
         let view = View::whole(0);
         code.extend([Instr::Lock(m), Instr::Load(r, view), Instr::If(r, 0, 1), Instr::Wait(0, m), Instr::Unlock(m)]);
+    }
+
+    /// Waits, having said so, or only if another has said so: then the order of the waiters is known.
+    fn announced_wait(&mut self, code: &mut Vec<Instr>) {
+        let (view, m) = (View::whole(0), 0);
+        code.push(Instr::Lock(m));
+        if self.rng.percent(50) {
+            code.push(Instr::Add(3, view, 1));
+        } else {
+            code.extend([Instr::Load(3, view), Instr::If(3, 1, 1)]);
+        }
+        code.extend([Instr::Wait(0, m), Instr::Unlock(m)]);
     }
 
     fn notify(&mut self, code: &mut Vec<Instr>) {

@@ -85,7 +85,7 @@ fn join(clock: &mut Clock, other: &Clock) {
 }
 
 fn object(kind: u64, number: u8) -> ObjectId {
-    ObjectId::new(Region::Heap, kind << 16 | (number as u64 + 1) * 8)
+    ObjectId::new(Region::Heap, (kind << 16) | ((number as u64 + 1) * 8))
 }
 
 fn view_op(kind: OpKind, view: View) -> Op {
@@ -262,7 +262,7 @@ impl State {
             }
             Instr::Store(view, value) => self.store(t, view, false, |_| value),
             Instr::StoreReg(view, r) => {
-                let value = self.threads[t].regs[r as usize];
+                let value = self.threads[t].regs[r as usize].wrapping_add(1);
                 self.store(t, view, false, |_| value);
             }
             Instr::Add(r, view, value) => {
@@ -411,6 +411,9 @@ impl State {
                 } else {
                     thread.loops = 0;
                 }
+            }
+            Instr::End => {
+                thread.phase = Phase::Ended;
             }
             Instr::AssertNot(r, value, number) if thread.regs[r as usize] == value => {
                 return Some(Err(Stop::Assertion(number)));

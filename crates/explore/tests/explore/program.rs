@@ -8,7 +8,7 @@ pub const MUTEXES: usize = 3;
 pub const CONDS: usize = 2;
 pub const ONCES: usize = 2;
 pub const REGS: usize = 4;
-pub const HANDLES: usize = 6;
+pub const HANDLES: usize = 7;
 /// Threads at most; creating more fails.
 pub const THREADS: usize = 8;
 
@@ -22,6 +22,10 @@ pub struct View {
 }
 
 impl View {
+    pub const fn lane(number: u8) -> View {
+        View { cell: number / LANES as u8, from: number % LANES as u8, lanes: 1, wide: false }
+    }
+
     pub const fn whole(cell: u8) -> View {
         View { cell, from: 0, lanes: LANES as u8, wide: false }
     }
@@ -43,7 +47,7 @@ pub enum Instr {
     /// Atomic, sequentially consistent. A register gets a digest of all lanes read.
     Load(u8, View),
     Store(View, i8),
-    /// Stores a register.
+    /// Stores a register plus one.
     StoreReg(View, u8),
     /// Adds to every lane; the register gets the old value.
     Add(u8, View, i8),
@@ -70,7 +74,9 @@ pub enum Instr {
     Yield,
     /// If the register has the value: the next n instructions; else skips them.
     If(u8, i8, u8),
-    /// Goes back n instructions, in all so many times.
+    /// Ends the thread.
+    End,
+    /// Runs the n instructions before it so many times in all.
     Loop(u8, u8),
     /// Fails, with this number, if the register has the value.
     AssertNot(u8, i8, u8),

@@ -11,8 +11,8 @@ use symdpor_trace::{Choice, End, Execution, Op, OpKind, PendingOp, Plan, Step, T
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     Final(Vec<i8>),
-    /// What is blocked (kind of operation, object) and the memory.
-    Deadlock(Vec<(u8, u64)>, Vec<i8>),
+    /// What is blocked (thread, kind of operation, object) and the memory.
+    Deadlock(Vec<(usize, u8, u64)>, Vec<i8>),
     /// The process exited with this status, leaving that memory.
     Exit(u8, Vec<i8>),
     /// An assertion failed in a thread that had these registers.
@@ -37,8 +37,8 @@ impl Outcome {
         if state.threads.iter().all(|t| t.phase == Phase::Ended) {
             return Outcome::Final(state.visible());
         }
-        let pending = (0..state.threads.len()).filter_map(|t| state.pending(program, t));
-        let blocked = pending.map(|op| (op.kind as u8, op.object.0)).collect();
+        let pending = (0..state.threads.len()).filter_map(|t| Some((t, state.pending(program, t)?)));
+        let blocked = pending.map(|(t, op)| (t, op.kind as u8, op.object.0)).collect();
         Outcome::Deadlock(blocked, state.visible())
     }
 }
@@ -63,7 +63,8 @@ pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
     let (state, stop) = State::new(program);
     let mut run = Run { program, state, steps: Vec::new(), sleep: ThreadSet::new() };
     if let Some(stop) = stop {
-        return run.end(End::Cut, Some(Outcome::of_stop(&run.state, 0, stop)));
+        let outcome = Outcome::of_stop(&run.state, 0, stop);
+        return run.end(End::Cut, Some(outcome));
     }
     loop {
         let position = run.steps.len();
@@ -72,7 +73,8 @@ pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
         }
         let enabled = enabled_set(&run.state, program);
         if enabled.is_empty() {
-            return run.end(End::Complete, Some(Outcome::of_end(&run.state, program)));
+            let outcome = Outcome::of_end(&run.state, program);
+            return run.end(End::Complete, Some(outcome));
         }
         let Some(choice) = run.choose(plan, &enabled) else { return run.end(End::SleepBlocked, None) };
         assert!(enabled.contains(choice.thread), "the plan names a thread that cannot run");
@@ -120,13 +122,13 @@ impl Run<'_> {
         done.stop
     }
 
-    fn end(&self, end: End, outcome: Option<Outcome>) -> (Execution, Option<Outcome>) {
+    fn end(self, end: End, outcome: Option<Outcome>) -> (Execution, Option<Outcome>) {
         let pending_of = |t| {
             let op = self.state.pending(self.program, t)?;
             Some(PendingOp { thread: ThreadId(t as u16), op, enabled: self.state.enabled(self.program, t) })
         };
         let pending = (0..self.state.threads.len()).filter_map(pending_of).collect();
-        (Execution { steps: self.steps.clone(), pending, end }, outcome)
+        (Execution { steps: self.steps, pending, end }, outcome)
     }
 }
 

@@ -1,0 +1,81 @@
+//! Source sets with sleep sets run one execution per class of equivalent executions: not fewer, and not more.
+//!
+//! The classes are counted independently, from all interleavings.
+
+use crate::compare::number;
+use crate::generate::{Kind, Rng, program};
+use crate::program::{Instr, Program};
+use crate::run::run;
+use crate::shrink::shrink;
+use std::collections::BTreeSet;
+use symdpor_abi::op::dependent;
+use symdpor_explore::{AllInterleavings, Explorer, SourceSets};
+use symdpor_trace::{End, Execution};
+
+/// The order of each pair of dependent steps, which is what equivalent executions have in common.
+fn class(execution: &Execution) -> Vec<[u32; 3]> {
+    let steps = &execution.steps;
+    let name = |i: usize| {
+        let nth = steps[..i].iter().filter(|s| s.thread == steps[i].thread).count() as u32;
+        (steps[i].thread.0 as u32) << 16 | nth
+    };
+    let mut pairs = Vec::new();
+    for j in 0..steps.len() {
+        pairs.push([name(j), u32::MAX, steps[j].alternative as u32]);
+        let before = (0..j).filter(|&i| dependent(&steps[i].op, &steps[j].op));
+        pairs.extend(before.map(|i| [name(i), name(j), 0]));
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// The classes of the executions that ran to an end, and how many executions that were.
+fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Option<(BTreeSet<Vec<[u32; 3]>>, u64)> {
+    let mut found = BTreeSet::new();
+    let mut plan = explorer.first();
+    for _ in 0..limit {
+        let (execution, _) = run(program, &plan);
+        match execution.end {
+            // What others would have done next to an error is no part of its class.
+            End::Cut => return None,
+            End::Complete => drop(found.insert(class(&execution))),
+            End::SleepBlocked => {}
+        }
+        match explorer.next(&execution) {
+            Some(next) => plan = next,
+            None => return Some((found, explorer.statistics().executions)),
+        }
+    }
+    None
+}
+
+/// Operations that turn out differently wake sleepers before it is known how: then a class may be run twice.
+fn is_plain(program: &Program) -> bool {
+    let undecided = |i: &Instr| matches!(i, Instr::Cas(..) | Instr::TryLock(..) | Instr::Once(..));
+    !program.codes.iter().flatten().any(undecided)
+}
+
+fn wrong(program: &Program, limit: u64) -> Option<bool> {
+    let (all, _) = classes(program, AllInterleavings::new(), limit)?;
+    let (reduced, executions) = classes(program, SourceSets::new(), limit)?;
+    let twice = is_plain(program) && executions != all.len() as u64;
+    Some(all != reduced || twice)
+}
+
+#[test]
+fn source_sets_run_each_class_once() {
+    let programs = number("SYMDPOR_PROGRAMS", 21_000) / 10;
+    let mut rng = Rng::new(number("SYMDPOR_SEED", 1) ^ 0x5eed);
+    let mut compared = 0;
+    while compared < programs {
+        for kind in Kind::ALL {
+            let program = program(&mut rng, kind);
+            let Some(bad) = wrong(&program, 400) else { continue };
+            compared += 1;
+            if bad {
+                let small = shrink(&program, |p| wrong(p, 400) == Some(true));
+                panic!("not one execution per class:\n{small}");
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The comparison with brute force can fail: explorers that are told less than the truth lose outcomes.
+//!
+//! Each lie stands for a mistake in the analysis that would have the same effect.
+
+use crate::brute;
+use crate::compare::loses;
+use crate::counts::fork_join;
+use crate::generate::{Kind, Rng, program};
+use crate::program::{Instr::*, View};
+use crate::run::explore_with;
+use symdpor_explore::{Dpor, Explorer, SourceSets};
+use symdpor_trace::{Execution, ObjectId, Op, OpKind};
+
+fn each_op(execution: &mut Execution, change: impl Fn(&mut Op)) {
+    execution
+        .steps
+        .iter_mut()
+        .map(|s| &mut s.op)
+        .chain(execution.pending.iter_mut().map(|p| &mut p.op))
+        .for_each(change);
+}
+
+/// How many of some random programs of a kind lose an outcome.
+fn lost<E: Explorer>(kind: Kind, explorer: fn() -> E, lie: fn(&mut Execution)) -> usize {
+    let mut rng = Rng::new(7);
+    let mut lost = 0;
+    for _ in 0..1000 {
+        let program = program(&mut rng, kind);
+        let Some(expected) = brute::outcomes(&program, 600) else { continue };
+        let found = explore_with(&program, explorer(), 400, lie);
+        lost += found.is_some_and(|f| loses(&expected, &f.outcomes)) as usize;
+    }
+    lost
+}
+
+fn assert_bites(kind: Kind, lie: fn(&mut Execution)) {
+    for (name, lost) in [("dpor", lost(kind, Dpor::new, lie)), ("source", lost(kind, SourceSets::new, lie))] {
+        assert!(lost > 0, "{name} loses nothing in programs of kind {kind:?}");
+        println!("{kind:?}: {name} loses outcomes of {lost} programs in 1000");
+    }
+}
+
+#[test]
+fn the_truth_loses_nothing() {
+    for kind in Kind::ALL {
+        assert_eq!(lost(kind, Dpor::new, |_| {}) + lost(kind, SourceSets::new, |_| {}), 0);
+    }
+}
+
+#[test]
+fn pending_operations_at_the_end_matter() {
+    assert_bites(Kind::Locks, |e| e.pending.clear());
+}
+
+#[test]
+fn threads_that_an_end_keeps_from_running_matter() {
+    assert_bites(Kind::Ends, |e| e.pending.retain(|p| !p.enabled));
+}
+
+#[test]
+fn failed_try_locks_matter() {
+    assert_bites(Kind::TryLocks, |e| {
+        each_op(e, |op| {
+            if op.kind == OpKind::TryLockFailed {
+                op.kind = OpKind::Yield;
+            }
+        });
+    });
+}
+
+#[test]
+fn a_try_lock_is_no_lock() {
+    assert_bites(Kind::TryLocks, |e| each_op(e, |op| op.arg = 0));
+}
+
+/// The second waits only if the first does so already, so that the other order of waiting cannot make up for the choice.
+#[test]
+fn whom_a_signal_wakes_matters() {
+    let x = View::whole(0);
+    let program = fork_join(&[
+        vec![Lock(0), Store(x, 1), Wait(0, 0), Unlock(0)],
+        vec![Lock(0), Load(0, x), If(0, 1, 1), Wait(0, 0), Unlock(0)],
+        vec![Lock(0), Signal(0), Unlock(0)],
+    ]);
+    let expected = brute::outcomes(&program, 100_000).expect("few states");
+    let found = |lie: fn(&mut Execution)| explore_with(&program, SourceSets::new(), 10_000, lie).expect("few").outcomes;
+    assert_eq!(found(|_| {}), expected);
+    assert!(loses(&expected, &found(|e| e.steps.iter_mut().for_each(|s| s.alternatives = 1))));
+}
+
+#[test]
+fn waiting_is_an_operation_on_the_condition_variable() {
+    assert_bites(Kind::Conditions, |e| {
+        each_op(e, |op| {
+            if op.kind == OpKind::CondWait {
+                *op = Op::new(OpKind::MutexUnlock, op.object2);
+            }
+        });
+    });
+}
+
+#[test]
+fn read_modify_write_is_a_write() {
+    assert_bites(Kind::Atomics, |e| {
+        each_op(e, |op| {
+            if op.kind == OpKind::AtomicRmw {
+                op.kind = OpKind::AtomicLoad;
+            }
+        });
+    });
+}
+
+#[test]
+fn both_halves_of_a_wide_access_matter() {
+    assert_bites(Kind::Atomics, |e| each_op(e, |op| op.object2 = ObjectId::NONE));
+}
+
+#[test]
+fn the_end_of_the_process_depends_on_everything() {
+    assert_bites(Kind::Ends, |e| {
+        each_op(e, |op| {
+            if op.kind == OpKind::ProcessExit {
+                op.kind = OpKind::Yield;
+            }
+        });
+    });
+}
