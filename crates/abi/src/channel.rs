@@ -13,6 +13,11 @@
 use crate::op::Op;
 
 pub const ENV_CHANNEL: &str = "SYMDPOR_CHANNEL";
+/// Environment variable with the descriptor of a memory file in which the worker keeps what it has read of a standard input
+/// that can be read only once, so that later executions and later workers read the same. The first eight bytes are not 0
+/// once the end of the input has been seen; the rest is the input. Without it a worker keeps a log of its own.
+pub const ENV_INPUT: &str = "SYMDPOR_INPUT";
+pub const INPUT_HEADER: usize = 8;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"SYMDCHAN");
 
 /// The header is at offset 0.

@@ -78,8 +78,9 @@ impl Process {
         }
         command.process_group(0);
         let parent = std::process::id();
+        let descriptors = [Some((channel, number)), input.map(|fd| (fd, input_number))];
         // SAFETY: the closure makes system calls only: no allocation, no locks.
-        unsafe { command.pre_exec(move || prepare_child([Some((channel, number)), input.map(|fd| (fd, input_number))], parent)) };
+        unsafe { command.pre_exec(move || prepare_child(descriptors, parent)) };
         Ok(Process { child: command.spawn()?, death: None })
     }
 

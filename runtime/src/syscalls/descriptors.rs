@@ -10,7 +10,7 @@
 use super::errno::{EBADF, EMFILE};
 use super::kernel::real;
 use super::names::nr;
-use super::refusal;
+use super::{input_log, refusal};
 use crate::cell::Global;
 use crate::snapshot::is_taken;
 
@@ -100,7 +100,8 @@ static TABLE: Global<Table> = Global::new(Table {
 
 /// Whether a descriptor is the runtime's: the program can neither use nor close it.
 pub fn is_hidden(fd: usize) -> bool {
-    fd == crate::init::channel_fd() || (fd < LIMIT && TABLE.get().hidden.has(fd))
+    let controllers = fd > 2 && (fd == crate::init::channel_fd() || Some(fd) == input_log::given());
+    controllers || (fd < LIMIT && TABLE.get().hidden.has(fd))
 }
 
 /// The descriptor in an argument: the kernel looks at the lower 32 bits only.
@@ -186,21 +187,27 @@ pub fn about_to_change(fd: usize) {
     }
     let table = TABLE.get();
     if table.saved[fd].open && table.saved[fd].backup == 0 {
-        table.saved[fd].backup = duplicate_hidden(fd);
+        table.saved[fd].backup = backup(fd);
     }
     table.touched.insert(fd);
 }
 
-fn duplicate_hidden(fd: usize) -> u16 {
-    const F_DUPFD_CLOEXEC: usize = 1030;
-    let backup = real(nr::fcntl, [fd, F_DUPFD_CLOEXEC, FIRST_HIDDEN, 0, 0, 0]);
-    if backup < 0 || backup as usize >= LIMIT {
-        crate::end::unsupported(format_args!(
+fn backup(fd: usize) -> u16 {
+    match hide_duplicate(fd) {
+        Some(backup) => backup as u16,
+        None => crate::end::unsupported(format_args!(
             "the program closes descriptor {fd}, and there are too few free ones to keep a duplicate of it"
-        ));
+        )),
     }
-    TABLE.get().hidden.insert(backup as usize);
-    backup as u16
+}
+
+/// Duplicates a descriptor to a number that the program cannot see.
+pub fn hide_duplicate(fd: usize) -> Option<usize> {
+    const F_DUPFD_CLOEXEC: usize = 1030;
+    let hidden = real(nr::fcntl, [fd, F_DUPFD_CLOEXEC, FIRST_HIDDEN, 0, 0, 0]);
+    let hidden = usize::try_from(hidden).ok().filter(|&hidden| hidden < LIMIT)?;
+    TABLE.get().hidden.insert(hidden);
+    Some(hidden)
 }
 
 /// The descriptor is closed now.

@@ -20,6 +20,7 @@ pub mod errno;
 mod fcntl;
 mod files;
 mod futex;
+mod input_log;
 mod kernel;
 mod memory;
 pub mod names;
