@@ -8,9 +8,9 @@ pub const MUTEXES: usize = 3;
 pub const CONDS: usize = 2;
 pub const ONCES: usize = 2;
 pub const REGS: usize = 4;
-pub const HANDLES: usize = 7;
+pub const HANDLES: usize = 8;
 /// Threads at most; creating more fails.
-pub const THREADS: usize = 8;
+pub const THREADS: usize = 9;
 
 /// Some lanes of a cell, or of a cell and the next one (16 bytes).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
