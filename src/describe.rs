@@ -1,5 +1,6 @@
 //! From numbers to names: makes the failure, the events and the threads of a report from the worker's records.
 
+use crate::session::Ended;
 use std::collections::BTreeMap;
 use symdpor_abi::channel::{self, ErrorKind, Header, Outcome};
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
@@ -33,7 +34,8 @@ pub fn failure_kind(outcome: Outcome, header: &Header) -> Option<FailureKind> {
 }
 
 impl Describe<'_> {
-    pub fn failure(&self, kind: FailureKind, header: &Header, error: &RawError, pending: &[RawPending]) -> Failure {
+    pub fn failure(&self, kind: FailureKind, ended: &Ended, error: &RawError, trace: &Trace) -> Failure {
+        let Ended { header, pending, .. } = ended;
         let stacks: Vec<Stack> = error.stacks.iter().map(|s| self.stack(s)).collect();
         let race = (kind == FailureKind::DataRace).then(|| self.race(error));
         let thread = match kind {
@@ -45,7 +47,16 @@ impl Describe<'_> {
         let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p)).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
+        let location = location.or_else(|| self.last_place(kind, header, trace));
         Failure { kind, message: message(kind, header, error), thread, location, race, waits, stacks }
+    }
+
+    /// A thread that runs on and on is best found where it was seen last.
+    fn last_place(&self, kind: FailureKind, header: &Header, trace: &Trace) -> Option<Location> {
+        let runs_on = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock);
+        let mut steps = (0..trace.len()).rev().map(|i| trace.step(i));
+        let last = steps.find(|s| runs_on && u32::from(s.thread) == header.current_thread)?;
+        self.sites.location(last.site)
     }
 
     pub fn stack(&self, raw: &RawStack) -> Stack {

@@ -178,7 +178,7 @@ impl<'a> Search<'a> {
         }
         let sites = self.session.sites();
         let describe = Describe { sites: &sites, globals: self.session.globals() };
-        let failure = describe.failure(kind, &ended.header, &error, &ended.pending);
+        let failure = describe.failure(kind, ended, &error, self.session.trace());
         if !self.seen.insert(failure.signature()) {
             return None;
         }

@@ -8,6 +8,7 @@ mod interleaving;
 pub mod json;
 pub mod paint;
 mod place;
+mod repeats;
 pub mod summary;
 pub mod text;
 mod words;

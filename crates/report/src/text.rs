@@ -51,6 +51,7 @@ pub fn headline(failure: &Failure) -> String {
         (Some(race), _) => race_headline(race),
         (None, FailureKind::Deadlock) if failure.message.is_empty() => deadlock_headline(failure),
         (None, kind) if failure.message.is_empty() => kind.name().to_owned(),
+        (None, kind) if failure.message.starts_with(kind.name()) => failure.message.clone(),
         (None, kind) => format!("{}: {}", kind.name(), failure.message),
     }
 }
@@ -118,7 +119,7 @@ fn holder_name(holder: ThreadId, waiter: ThreadId) -> String {
 }
 
 fn stacks(text: &mut String, failure: &Failure, options: &TextOptions) {
-    for stack in failure.stacks.iter().filter(|s| !s.frames.is_empty()) {
+    for stack in failure.stacks.iter().filter(|s| says_more(s, failure)) {
         let title = stack_title(stack, failure);
         let _ = writeln!(text, "\n{}", options.paint.heading(&format!("{title}:")));
         for frame in stack.frames.iter().take(FRAMES) {
@@ -127,6 +128,17 @@ fn stacks(text: &mut String, failure: &Failure, options: &TextOptions) {
         if stack.frames.len() > FRAMES {
             let _ = writeln!(text, "    ... {} more", stack.frames.len() - FRAMES);
         }
+    }
+}
+
+/// A stack of one frame that is already named as the place where its thread waits adds nothing.
+fn says_more(stack: &Stack, failure: &Failure) -> bool {
+    let wait = failure.waits.iter().find(|w| w.thread == stack.thread).and_then(|w| w.location.as_ref());
+    let stuck = matches!(failure.kind, FailureKind::Deadlock | FailureKind::Livelock);
+    match stack.frames.as_slice() {
+        [] => false,
+        [only] => !stuck || Some(only) != wait,
+        _ => true,
     }
 }
 

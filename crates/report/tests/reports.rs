@@ -142,17 +142,26 @@ fn memory_error() {
     insta::assert_snapshot!(text::failure(&file(failure, vec![create(1, 1), create(2, 2)]), &options()));
 }
 
+fn long(step: impl Fn(u16) -> Event) -> TraceFile {
+    file(failure(FailureKind::StepLimit, "too long"), (0..5000).map(step).collect())
+}
+
 #[test]
 fn long_interleavings_are_shortened() {
-    let steps = (0..5000).map(|i| event(i % 3, OpKind::Yield, "", 3)).collect();
-    let report = text::failure(&file(failure(FailureKind::StepLimit, "too long"), steps), &options());
+    let store = |i| Event { values: Some((0, u64::from(i))), ..event(i % 3, OpKind::AtomicStore, "x", 3) };
+    let report = text::failure(&long(store), &options());
     assert!(report.lines().count() < 220);
-    assert!(report.contains("... 4810 steps left out ..."));
+    assert!(report.contains("... 4810 steps left out ..."), "{report}");
     assert!(report.contains("\n   5000  "));
-    let steps = (0..5000).map(|i| event(i % 3, OpKind::Yield, "", 3)).collect();
-    let all = TextOptions { all: true, ..options() };
-    let report = text::failure(&file(failure(FailureKind::StepLimit, "too long"), steps), &all);
+    let report = text::failure(&long(store), &TextOptions { all: true, ..options() });
     assert!(report.lines().count() > 5000);
+}
+
+#[test]
+fn spinning_is_folded() {
+    let report = text::failure(&long(|i| event(i % 2, OpKind::Yield, "", 3)), &options());
+    assert!(report.lines().count() < 30, "{report}");
+    assert!(report.contains("... these 2 steps 2499 times more ..."), "{report}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl Worker {
         let Some(mut live) = self.live.take() else { return };
         let nothing = Request { plan: &Plan::default(), options: 0, watch: 0 };
         live.send(nothing, &self.settings, command::QUIT, false);
-        live.process.wait(Duration::from_millis(100));
+        live.process.wait(Duration::from_millis(500));
     }
 }
 
