@@ -167,7 +167,13 @@ impl Op {
     pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, u8, Access)> {
         let first = self.access().map(|a| (self.object, self.mask, a));
         let second = self.access2().map(|a| (self.object2, self.mask2, a));
-        first.into_iter().chain(second)
+        [first, second].into_iter().flatten()
+    }
+
+    /// Whether the two have an object in common at all. A quick no: most pairs of operations have none.
+    const fn may_touch_same(&self, other: &Op) -> bool {
+        let (a, b) = (self.object2.0, other.object2.0);
+        self.object.0 == other.object.0 || (a != 0 && (a == other.object.0 || a == b)) || (b != 0 && b == self.object.0)
     }
 
     /// Whether the operation depends on every other, whatever its objects.
@@ -195,7 +201,9 @@ pub fn dependent(a: &Op, b: &Op) -> bool {
     if a.is_global() || b.is_global() {
         return !matches!(a.kind, OpKind::Waiting) && !matches!(b.kind, OpKind::Waiting);
     }
-    a.accesses().any(|(oa, ma, ca)| b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && ca.conflicts(cb)))
+    a.may_touch_same(b)
+        && a.accesses()
+            .any(|(oa, ma, ca)| b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && ca.conflicts(cb)))
 }
 
 /// Whether `a`, executed, and a later `b` of another thread that depends on it can be exchanged: some conflicting pair

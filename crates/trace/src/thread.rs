@@ -41,6 +41,7 @@ impl ThreadSet {
         }
     }
 
+    #[inline]
     pub fn insert(&mut self, thread: ThreadId) -> bool {
         let (word, bit) = (thread.index() / 64, 1u64 << (thread.index() % 64));
         let slot = if word == 0 {
@@ -56,6 +57,7 @@ impl ThreadSet {
         fresh
     }
 
+    #[inline]
     pub fn remove(&mut self, thread: ThreadId) -> bool {
         let (word, bit) = (thread.index() / 64, 1u64 << (thread.index() % 64));
         let slot = match word {
@@ -69,6 +71,7 @@ impl ThreadSet {
         present
     }
 
+    #[inline]
     pub fn contains(&self, thread: ThreadId) -> bool {
         let (word, bit) = (thread.index() / 64, 1u64 << (thread.index() % 64));
         match word {
@@ -115,6 +118,7 @@ impl ThreadSet {
     }
 
     /// The lowest-numbered member that is in neither of the other two.
+    #[inline]
     pub fn first_outside(&self, a: &ThreadSet, b: &ThreadSet) -> Option<ThreadId> {
         let low = self.low & !a.low & !b.low;
         if low != 0 {
@@ -127,6 +131,7 @@ impl ThreadSet {
         })
     }
 
+    #[inline]
     pub fn intersects(&self, other: &ThreadSet) -> bool {
         self.low & other.low != 0 || self.high.iter().zip(&other.high).any(|(a, b)| a & b != 0)
     }
@@ -138,9 +143,13 @@ impl Clone for ThreadSet {
     }
 
     /// Keeps the memory of `self`: the explorers copy one set per step.
+    #[inline]
     fn clone_from(&mut self, other: &ThreadSet) {
         self.low = other.low;
-        self.high.clone_from(&other.high);
+        self.high.clear();
+        if !other.high.is_empty() {
+            self.high.extend_from_slice(&other.high);
+        }
     }
 }
 
