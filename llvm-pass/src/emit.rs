@@ -218,6 +218,14 @@ impl Emitter {
         Value(llvm!(LLVMBuildAdd(self.builder, a.0, b.0, UNNAMED)))
     }
 
+    pub fn and(&self, a: Value, b: Value) -> Value {
+        Value(llvm!(LLVMBuildAnd(self.builder, a.0, b.0, UNNAMED)))
+    }
+
+    pub fn or(&self, a: Value, b: Value) -> Value {
+        Value(llvm!(LLVMBuildOr(self.builder, a.0, b.0, UNNAMED)))
+    }
+
     pub fn multiply(&self, a: Value, b: Value) -> Value {
         Value(llvm!(LLVMBuildMul(self.builder, a.0, b.0, UNNAMED)))
     }

@@ -31,6 +31,7 @@ impl FrameEmitter {
         emit.store(descriptor, emit.offset(frame, offset_of!(Frame, function) as u64));
         emit.store(emit.null(), emit.offset(frame, offset_of!(Frame, site) as u64));
         emit.store(frame, top);
+        hooks.enter(emit);
         FrameEmitter { frame }
     }
 

@@ -77,9 +77,10 @@ pub struct HookTable {
 
 impl HookTable {
     pub fn new(emit: &Emitter) -> HookTable {
-        let dummy = emit.private_global("symdpor.top", emit.null(), false);
-        let entries: Vec<Value> =
-            std::iter::once(dummy).chain(Hook::ALL.into_iter().map(|h| no_op(emit, h.ty(emit)))).collect();
+        let top = emit.private_global("symdpor.top", emit.null(), false);
+        let outside = emit.private_global("symdpor.outside", emit.word(0), false);
+        let hooks = Hook::ALL.into_iter().map(|h| no_op(emit, h.ty(emit)));
+        let entries: Vec<Value> = std::iter::once(top).chain(hooks).chain([outside]).collect();
         let content = emit.constant_struct(&entries);
         HookTable { global: emit.private_global("symdpor.hooks", content, false), lane_helpers: [None; 2] }
     }
@@ -87,6 +88,23 @@ impl HookTable {
     /// The word where the running thread's newest frame is linked.
     pub fn top(&self, emit: &Emitter) -> Value {
         emit.load(emit.ptr, emit.constant_offset(self.global, offset_of!(Hooks, top) as u64))
+    }
+
+    fn outside(&self, emit: &Emitter) -> Value {
+        emit.load(emit.ptr, emit.constant_offset(self.global, offset_of!(Hooks, outside) as u64))
+    }
+
+    /// Before a call whose callee may not be instrumented: see `Hooks::outside`.
+    pub fn leave(&self, emit: &Emitter) {
+        let word = self.outside(emit);
+        let raised = emit.add(emit.load(emit.i64, word), emit.word(1));
+        emit.store(emit.or(raised, emit.word(1)), word);
+    }
+
+    /// On entry to an instrumented function.
+    pub fn enter(&self, emit: &Emitter) {
+        let word = self.outside(emit);
+        emit.store(emit.and(emit.load(emit.i64, word), emit.word(!1)), word);
     }
 
     pub fn call(&self, emit: &Emitter, hook: Hook, arguments: &[Value]) {

@@ -129,6 +129,9 @@ impl Stage {
             call.drop_tail();
             self.emit.before(call);
             frame.set_site(&self.emit, self.tables.site(&self.emit, site));
+            if call.called_function().is_none_or(|f| f.is_declaration()) {
+                self.hooks.leave(&self.emit);
+            }
         }
         for (instruction, access, site) in &plan.accesses {
             self.around(*instruction, access, *site);

@@ -7,6 +7,7 @@ use crate::names;
 use crate::races;
 use crate::sched;
 use crate::snapshot;
+use crate::spin;
 use crate::watch;
 use symdpor_abi::channel::{ErrorKind, options};
 use symdpor_abi::op::{Op, OpKind};
@@ -25,6 +26,9 @@ pub fn plain(address: usize, len: usize, site: usize, writes: bool) {
     }
     if !snapshot::is_taken() {
         return;
+    }
+    if writes {
+        spin::stored(address);
     }
     if channel::says(options::VISIBLE_ALL | options::WATCH) {
         slow(address, len, site, writes);
@@ -131,7 +135,8 @@ fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, write
         HeapFault::UseAfterFree(block) => {
             block_details(&mut details, &block);
             let offset = address.wrapping_sub(block.base);
-            let text = format_args!("{what} of {len} bytes at offset {offset} of a freed block of {} bytes", block.size);
+            let text =
+                format_args!("{what} of {len} bytes at offset {offset} of a freed block of {} bytes", block.size);
             end::error(ErrorKind::Memory, &details, text)
         }
         HeapFault::OutOfBounds(block, offset) => {

@@ -7,6 +7,7 @@ use crate::names;
 use crate::races;
 use crate::sched;
 use crate::snapshot;
+use crate::spin;
 use crate::watch;
 use symdpor_abi::module::AtomicKind;
 use symdpor_abi::object::ObjectId;
@@ -63,7 +64,8 @@ fn op(address: usize, shape: &Shape) -> Op {
     op
 }
 
-pub fn before(address: usize, raw: u32, site: usize) {
+/// `registers`: address of the saved registers, with the stack above them.
+pub extern "C" fn before(address: usize, raw: u32, site: usize, registers: usize) {
     let shape = Shape::decode(raw);
     let writes = shape.kind != AtomicKind::Load;
     if Heap::contains(address) {
@@ -71,6 +73,9 @@ pub fn before(address: usize, raw: u32, site: usize) {
     }
     if !snapshot::is_taken() {
         return;
+    }
+    if shape.kind != AtomicKind::Store {
+        spin::arrive(registers);
     }
     sched::visible(op(address, &shape), 0, site);
     // Another thread may have freed the block meanwhile.
@@ -81,6 +86,7 @@ pub fn before(address: usize, raw: u32, site: usize) {
     *OLD.get() = old;
     if shape.kind == AtomicKind::Load {
         sched::values(old, old);
+        spin::read(address, shape.size);
         touch(address, shape.size, site, false);
         races::detector().atomic_load(exec::get().current, address, shape.order);
     } else {
@@ -110,7 +116,14 @@ pub fn after(address: usize, raw: u32, success: bool) {
             sched::executed(OpKind::AtomicLoad);
         }
     }
-    sched::values(*OLD.get(), value(address, shape.size));
+    let new = value(address, shape.size);
+    sched::values(*OLD.get(), new);
+    let same = shape.kind != AtomicKind::Store && shape.size <= 8 && *OLD.get() == new;
+    if same || shape.kind == AtomicKind::Cas && !success {
+        spin::read(address, shape.size);
+    } else {
+        spin::wrote(address, shape.size);
+    }
 }
 
 /// Mixed with plain accesses that are not ordered, an atomic one is part of a race.

@@ -58,6 +58,7 @@ pub fn wait(address: usize, with: usize) -> i32 {
     wait.mask2 = 0xff;
     sched::visible(wait, address, 0);
     let count = mutex::give_up(with);
+    crate::spin::changed();
     let thread = exec::me();
     thread.waits_for = address;
     thread.waits_with = with;

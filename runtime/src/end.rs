@@ -5,6 +5,7 @@ use crate::channel::{self, Writer};
 use crate::exec;
 use crate::names;
 use crate::sched;
+use crate::spin;
 use crate::stack;
 use crate::sys::raw::{nr, syscall3};
 use crate::sys::signals::{SignalInfo, UserContext};
@@ -80,7 +81,8 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
     details.address = info.address;
     if crate::syscalls::program_handles(signal) {
         let text = format_args!(
-            "{}, and the program handles this signal itself, which symdpor cannot follow", signal_text(signal)
+            "{}, and the program handles this signal itself, which symdpor cannot follow",
+            signal_text(signal)
         );
         describe(ErrorKind::None, &details, text);
         end_worker(Outcome::Unsupported);
@@ -90,7 +92,10 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
         describe(ErrorKind::Crash, &details, format_args!("{} (stack overflow)", signal_text(signal)));
     } else {
         let text = format_args!(
-            "{} at address {:#x} (instruction {:#x})", signal_text(signal), info.address, context.instruction()
+            "{} at address {:#x} (instruction {:#x})",
+            signal_text(signal),
+            info.address,
+            context.instruction()
         );
         describe(ErrorKind::Crash, &details, text);
     }
@@ -188,9 +193,15 @@ fn describe(kind: ErrorKind, details: &Details, message: Arguments) {
     Writer::new(ERROR_OFFSET, ERROR_BYTES).record(&record);
 }
 
-/// Stacks of all threads that have not ended, for a report on a deadlock.
-pub fn describe_deadlock() {
-    describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
+/// No thread can go on. A deadlock, or, if some spin, a livelock.
+pub fn stuck() -> ! {
+    let Some(number) = spin::spinner() else {
+        describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
+        finish(Outcome::Deadlock)
+    };
+    let site = exec::get().threads[number as usize].pending_site;
+    let text = format_args!("thread {number} spins, and no other thread will ever write to what it reads");
+    error(ErrorKind::Livelock, &Details::at(site), text)
 }
 
 fn write_pending() {

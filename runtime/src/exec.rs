@@ -14,6 +14,8 @@ use symdpor_detect::heap::Heap;
 pub struct Exec {
     /// The running thread's newest shadow frame: what `Hooks::top` of every module points to.
     pub top: usize,
+    /// Calls of code that may not be instrumented: what `Hooks::outside` of every module points to.
+    pub outside: u64,
     pub current: u16,
     pub thread_count: u16,
     /// Hooks called since the last visible operation.

@@ -5,6 +5,7 @@ use crate::atomics;
 use crate::exec;
 use crate::races;
 use crate::snapshot;
+use core::arch::naked_asm;
 use symdpor_abi::module::Hooks;
 
 extern "C" fn load(address: usize, size: usize, site: usize) {
@@ -27,8 +28,24 @@ extern "C" fn store_range(address: usize, len: usize, site: usize) {
     }
 }
 
-extern "C" fn atomic_before(address: usize, shape: u32, site: usize) {
-    atomics::before(address, shape, site);
+/// Saves the registers that are alive across a call where they can be looked at: they and the stack above them are the local
+/// state of the thread.
+#[unsafe(naked)]
+unsafe extern "C" fn atomic_before(_address: usize, _shape: u32, _site: usize) {
+    naked_asm!(
+        "push rbp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "mov rcx, rsp",
+        "sub rsp, 8",
+        "call {before}",
+        "add rsp, 56",
+        "ret",
+        before = sym atomics::before,
+    )
 }
 
 extern "C" fn atomic_after(address: usize, shape: u32, success: u32) {
@@ -57,5 +74,6 @@ pub fn table() -> Hooks {
         atomic_after: atomic_after as *const () as usize,
         fence: fence as *const () as usize,
         loop_back: loop_back as *const () as usize,
+        outside: &raw const exec::get().outside as usize,
     }
 }

@@ -68,6 +68,7 @@ pub fn get(number: u32) -> usize {
 }
 
 pub fn set(number: u32, value: usize) -> i32 {
+    crate::spin::changed();
     let exec = exec::get();
     let Some(key) = exec.keys.keys.get(number as usize).filter(|k| k.used) else { return EINVAL };
     exec.keys.values[exec.current as usize][number as usize] = Value { value, generation: key.generation };

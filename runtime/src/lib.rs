@@ -36,6 +36,7 @@ mod pool;
 mod races;
 mod sched;
 mod snapshot;
+mod spin;
 mod stack;
 mod sys;
 mod syscalls;

@@ -7,8 +7,10 @@ use crate::exec;
 use crate::names;
 use crate::races;
 use crate::sched;
+use crate::spin;
 use crate::stack;
 use crate::thread::Thread;
+use core::arch::naked_asm;
 use symdpor_abi::channel::ErrorKind;
 use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};
 
@@ -92,12 +94,14 @@ pub fn take(address: usize, count: u32) {
     mutex.count = count;
     mutex.owner = exec::get().current as u32 + 1;
     mutex.since = stack::here_id();
+    spin::wrote(address, 4);
     races::acquire(address);
 }
 
 /// Gives it up; returns how often it was held.
 pub fn give_up(address: usize) -> u32 {
     races::release(address);
+    spin::wrote(address, 4);
     let mutex = at(address);
     (mutex.locked, mutex.owner, mutex.since) = (0, 0, 0);
     core::mem::replace(&mut mutex.count, 0)
@@ -134,7 +138,9 @@ pub fn lock(address: usize) -> i32 {
     0
 }
 
-pub fn try_lock(address: usize) -> i32 {
+/// `registers`: as for an atomic access, see [`spin::arrive`].
+pub extern "C" fn try_lock(address: usize, registers: usize) -> i32 {
+    crate::init::ensure();
     check(address, "a destroyed mutex is locked");
     if let Some(result) = relock(address) {
         return result;
@@ -142,6 +148,8 @@ pub fn try_lock(address: usize) -> i32 {
     if !crate::snapshot::is_taken() {
         return try_alone(address);
     }
+    exec::get().outside &= !1;
+    spin::arrive(registers);
     sched::visible(op(OpKind::TryLock, address), address, 0);
     if is_free(address) {
         take(address, 1);
@@ -152,6 +160,7 @@ pub fn try_lock(address: usize) -> i32 {
         0
     } else {
         sched::executed(OpKind::TryLockFailed);
+        spin::read(address, 4);
         EBUSY
     }
 }
@@ -206,4 +215,23 @@ pub fn destroy(address: usize) -> i32 {
     access::write(address, MUTEX_BYTES);
     at(address).kind = DESTROYED;
     0
+}
+
+/// `pthread_mutex_trylock` with the caller's registers where they can be looked at.
+#[unsafe(naked)]
+pub unsafe extern "C" fn try_lock_shim(_address: usize) -> i32 {
+    naked_asm!(
+        "push rbp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "mov rsi, rsp",
+        "sub rsp, 8",
+        "call {try_lock}",
+        "add rsp, 56",
+        "ret",
+        try_lock = sym try_lock,
+    )
 }

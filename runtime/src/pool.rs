@@ -37,8 +37,7 @@ struct Pool {
     size: usize,
 }
 
-static POOL: Global<Pool> =
-    Global::new(Pool { slots: [Slot { fs: 0, sp: 0, handle: 0 }; MAX_THREADS], size: 1 });
+static POOL: Global<Pool> = Global::new(Pool { slots: [Slot { fs: 0, sp: 0, handle: 0 }; MAX_THREADS], size: 1 });
 static READY: AtomicU32 = AtomicU32::new(0);
 
 /// What belongs to thread `number`, if the pool is that large.
@@ -56,6 +55,12 @@ pub fn number_of(handle: usize) -> Option<usize> {
 pub fn is_mapped(address: usize) -> bool {
     let offset = address - STACKS.start;
     offset / STRIDE < POOL.get().size && (GUARD..GUARD + STACK_BYTES).contains(&(offset % STRIDE))
+}
+
+/// Whether an address is on the stack of thread `number`.
+pub fn on_stack(number: usize, address: usize) -> bool {
+    let base = STACKS.start + number * STRIDE + GUARD;
+    (base..base + STACK_BYTES).contains(&address)
 }
 
 pub fn is_guard(address: usize) -> bool {

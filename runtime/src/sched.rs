@@ -9,6 +9,7 @@ use crate::channel;
 use crate::cond;
 use crate::end;
 use crate::exec;
+use crate::spin;
 use crate::stack;
 use crate::sys::context;
 use crate::thread::{Life, Thread};
@@ -65,6 +66,10 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     thread.pending_address = address;
     thread.pending_site = stack::innermost(site);
     thread.has_pending = true;
+    if site == 0 {
+        // The call that brought the thread here was not one of unknown code.
+        exec::get().outside &= !1;
+    }
     suspend();
     exec::me().has_pending = false;
     last_step().map_or(0, |step| step.alternative)
@@ -138,8 +143,7 @@ fn choose() -> u16 {
     }
     let words = find_enabled();
     if run.enabled[..words].iter().all(|&w| w == 0) {
-        end::describe_deadlock();
-        end::finish(Outcome::Deadlock);
+        end::stuck();
     }
     let (thread, alternative) = match channel::planned(run.step) {
         Some((thread, alternative)) => (planned_thread(thread), alternative),
@@ -217,7 +221,7 @@ pub fn is_enabled(number: u16) -> bool {
         OpKind::MutexLock => crate::mutex::is_free(thread.pending_address),
         OpKind::Once => crate::once::is_enabled(thread.pending_address),
         OpKind::ThreadJoin => exec.threads[thread.pending.arg as usize % MAX_THREADS].life == Life::Ended,
-        _ => true,
+        _ => !spin::waits(thread),
     }
 }
 

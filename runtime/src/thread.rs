@@ -1,5 +1,6 @@
 //! A thread of the program, in one execution.
 
+use crate::spin::Spin;
 use symdpor_abi::op::Op;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +64,7 @@ pub struct Thread {
     /// Orders waiters: the number of the step at which it began to wait.
     pub waits_since: u32,
     pub result: usize,
+    pub spin: Spin,
     /// Destructors of thread-locals: the newest block of the list.
     pub destructors: usize,
 }

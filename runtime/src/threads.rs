@@ -9,6 +9,7 @@ use crate::keys;
 use crate::pool;
 use crate::races;
 use crate::sched;
+use crate::spin;
 use crate::sys::context;
 use crate::thread::{Joining, Life, Start};
 use symdpor_abi::MAX_THREADS;
@@ -48,6 +49,7 @@ pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: 
     // SAFETY: the stack below the parked thread's frames belongs to this context alone.
     thread.sp = unsafe { context::prepare(slot.sp, start, argument, returned) };
     races::detector().thread_created(creator, number);
+    spin::changed();
     sched::run_prologue(number);
 }
 

@@ -3,6 +3,7 @@
 use crate::cond;
 use crate::init;
 use crate::mutex;
+use core::arch::naked_asm;
 
 unsafe extern "C" {
     fn pthread_mutexattr_gettype(attributes: usize, kind: *mut i32) -> i32;
@@ -41,10 +42,10 @@ pub extern "C" fn pthread_mutex_lock(mutex: usize) -> i32 {
     mutex::lock(mutex)
 }
 
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn pthread_mutex_trylock(mutex: usize) -> i32 {
-    init::ensure();
-    mutex::try_lock(mutex)
+pub unsafe extern "C" fn pthread_mutex_trylock(_mutex: usize) -> i32 {
+    naked_asm!("jmp {}", sym mutex::try_lock_shim)
 }
 
 #[unsafe(no_mangle)]

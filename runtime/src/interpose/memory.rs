@@ -5,6 +5,7 @@ use crate::end::{self, Details};
 use crate::exec;
 use crate::init;
 use crate::snapshot;
+use crate::spin;
 use crate::stack;
 use symdpor_abi::channel::ErrorKind;
 use symdpor_detect::heap::{Block, HeapError};
@@ -20,6 +21,7 @@ unsafe extern "C" {
 fn allocate(size: usize, align: usize) -> usize {
     init::ensure();
     let exec = exec::get();
+    spin::changed();
     or_errno(exec.heap.allocate(exec.current, size, align, stack::here_id()) as usize)
 }
 
@@ -35,6 +37,7 @@ fn release(block: usize) {
     if block == 0 {
         return;
     }
+    spin::changed();
     let exec = exec::get();
     // A free conflicts with every access to the block that is not ordered before it.
     if snapshot::is_taken()
@@ -90,6 +93,7 @@ pub extern "C" fn calloc(count: usize, size: usize) -> usize {
     let Some(total) = count.checked_mul(size) else { return allocate(usize::MAX, ALIGN) };
     init::ensure();
     let exec = exec::get();
+    spin::changed();
     or_errno(exec.heap.allocate_zeroed(exec.current, total, ALIGN, stack::here_id()) as usize)
 }
 

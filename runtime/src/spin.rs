@@ -1,0 +1,149 @@
+//! Threads that spin: blocked until something that they read changes.
+//!
+//! When a thread comes round to the same point with the same local state, having changed nothing that others can see,
+//! running on is pointless: it would do exactly the same again until another thread writes to what it read. Its local
+//! state is its callee-saved registers and its whole stack (all other registers are dead at a hook, which is a call),
+//! compared by a hash. A loop whose state never repeats (a counter that is live) is not recognised and simply runs on.
+//!
+//! Reset, because something may have changed or cannot be known:
+//! - the thread stored to memory other than its own stack, allocated, made a system call, took or released anything,
+//! - it called code that may not be instrumented (`Hooks::outside`),
+//! - another thread wrote to what it had read.
+
+use crate::exec;
+use crate::names;
+use crate::pool;
+use crate::thread::Thread;
+
+const MAX_SEEN: usize = 8;
+const MAX_READS: usize = 12;
+/// Deeper stacks are not looked at.
+const MAX_STACK: usize = 256 << 10;
+
+/// All zero: nothing is known.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Spin {
+    /// Local states at the operations since the last change.
+    seen: [u64; MAX_SEEN],
+    /// What was read since then: address, length.
+    reads: [(usize, usize); MAX_READS],
+    seen_count: u8,
+    read_count: u8,
+    /// Blocked.
+    pub waits: bool,
+}
+
+impl Spin {
+    #[inline(always)]
+    fn is_idle(&self) -> bool {
+        self.read_count > 0
+    }
+
+    fn reset(&mut self) {
+        self.seen_count = 0;
+        self.read_count = 0;
+        self.waits = false;
+    }
+
+    fn reads(&self) -> &[(usize, usize)] {
+        &self.reads[..self.read_count as usize]
+    }
+}
+
+/// The running thread changed something.
+#[inline(always)]
+pub fn changed() {
+    let spin = &mut exec::me().spin;
+    if spin.is_idle() {
+        spin.reset();
+    }
+}
+
+/// The running thread stored to memory: its own stack is part of the state that is compared.
+#[inline(always)]
+pub fn stored(address: usize) {
+    let exec = exec::get();
+    if exec::me().spin.is_idle() && !on_own_stack(exec.current, address) {
+        exec::me().spin.reset();
+    }
+}
+
+fn on_own_stack(thread: u16, address: usize) -> bool {
+    if thread == 0 { names::main_stack().contains(&address) } else { pool::on_stack(thread as usize, address) }
+}
+
+/// The running thread's operation only read.
+pub fn read(address: usize, len: usize) {
+    let spin = &mut exec::me().spin;
+    if spin.reads().contains(&(address, len)) {
+        return;
+    }
+    if spin.read_count as usize == MAX_READS {
+        spin.reset();
+    }
+    spin.reads[spin.read_count as usize] = (address, len);
+    spin.read_count += 1;
+}
+
+/// The running thread's operation wrote: those who wait for it go on, and so may it.
+pub fn wrote(address: usize, len: usize) {
+    changed();
+    let exec = exec::get();
+    for thread in &mut exec.threads[..exec.thread_count as usize] {
+        let touched = thread.spin.reads().iter().any(|&(a, l)| address < a + l && a < address + len);
+        if touched {
+            thread.spin.reset();
+        }
+    }
+}
+
+/// The running thread is about to do an operation that may only read; `registers` is the address of its saved registers, with
+/// its stack above them. Decides whether it has to wait.
+pub fn arrive(registers: usize) {
+    let exec = exec::get();
+    if core::mem::take(&mut exec.outside) != 0 {
+        changed();
+    }
+    let current = exec.current;
+    let spin = &mut exec::me().spin;
+    if !spin.is_idle() {
+        return;
+    }
+    let Some(state) = local_state(current, registers) else { return };
+    if spin.seen[..spin.seen_count as usize].contains(&state) {
+        spin.waits = true;
+        return;
+    }
+    if spin.seen_count as usize == MAX_SEEN {
+        spin.seen_count = 0;
+    }
+    spin.seen[spin.seen_count as usize] = state;
+    spin.seen_count += 1;
+}
+
+/// A hash of everything from `registers` to the bottom of the thread's stack.
+fn local_state(thread: u16, registers: usize) -> Option<u64> {
+    let end = if thread == 0 { names::main_stack().end } else { pool::slot(thread as usize)?.sp & !7 };
+    let len = end.checked_sub(registers).filter(|&len| len <= MAX_STACK)?;
+    // SAFETY: between the stack pointer and the bottom of the same stack.
+    let words = unsafe { core::slice::from_raw_parts(registers as *const u64, len / 8) };
+    Some(words.iter().fold(registers as u64, |hash, &word| {
+        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 29
+    }))
+}
+
+/// Whether a thread waits for something that it read to change.
+pub fn waits(thread: &Thread) -> bool {
+    thread.spin.waits
+}
+
+/// The first thread that spins, if any does.
+pub fn spinner() -> Option<u16> {
+    let exec = exec::get();
+    (0..exec.thread_count).find(|&n| {
+        let thread = &exec.threads[n as usize];
+        thread.is_alive() && thread.has_pending && waits(thread)
+    })
+}
