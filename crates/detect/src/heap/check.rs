@@ -17,7 +17,8 @@ pub enum HeapFault {
 /// An access farther than this from every block is wild.
 const NEAR: usize = 64 << 10;
 
-const ALL_ADDRESSABLE: u64 = 0x0808_0808_0808_0808;
+const ALL_ADDRESSABLE: u64 = u64::from_ne_bytes([Mark::ADDRESSABLE.0; 8]);
+const ALL_FREED: u64 = u64::from_ne_bytes([Mark::FREED.0; 8]);
 
 impl Heap {
     /// Whether all of a range may be accessed; a range that does not begin in the heap is none of the heap's business.
@@ -161,7 +162,7 @@ fn header_at_or_below(address: usize, arena: usize) -> Option<usize> {
             return Some(granule);
         }
         // Most of the way is through a block or unused memory, where eight marks are the same.
-        let skip = granule >= arena + 64 && matches!(shadow::marks(granule - 64), 0 | ALL_ADDRESSABLE);
+        let skip = granule >= arena + 64 && matches!(shadow::marks(granule - 64), 0 | ALL_ADDRESSABLE | ALL_FREED);
         granule -= if skip { 72 } else { 8 };
     }
     None

@@ -1,6 +1,8 @@
 //! What the tests share: a generator of pseudo-random numbers with a fixed seed, and pages.
 #![allow(dead_code)]
 
+pub mod heap;
+
 /// Xorshift: the same numbers in every run.
 pub struct Random(u64);
 
