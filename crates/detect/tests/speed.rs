@@ -14,7 +14,7 @@ const ROUNDS: usize = if cfg!(debug_assertions) { 2_000 } else { 100_000 };
 /// The best of many short runs (the machine may be busy), in nanoseconds per operation.
 fn measure(what: &str, per_round: usize, mut round: impl FnMut(usize)) {
     let mut best = f64::INFINITY;
-    for _ in 0..if cfg!(debug_assertions) { 2 } else { 100 } {
+    for _ in 0..if cfg!(debug_assertions) { 2 } else { 30 } {
         let start = Instant::now();
         (0..ROUNDS / per_round).for_each(&mut round);
         best = best.min(start.elapsed().as_nanos() as f64 / (ROUNDS / per_round * per_round) as f64);
