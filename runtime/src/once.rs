@@ -2,6 +2,7 @@
 
 use crate::access;
 use crate::names;
+use crate::pool;
 use crate::races;
 use crate::sched;
 use core::arch::naked_asm;
@@ -60,6 +61,8 @@ pub extern "C" fn finish(address: usize) {
 pub unsafe extern "C" fn once(_control: usize, _initialise: usize) -> i32 {
     naked_asm!(
         ".cfi_startproc",
+        // Relative to the place, four bytes: the routine below.
+        ".cfi_personality 0x1b, {passes}",
         "push rbx",
         ".cfi_def_cfa_offset 16",
         ".cfi_offset rbx, -16",
@@ -88,5 +91,23 @@ pub unsafe extern "C" fn once(_control: usize, _initialise: usize) -> i32 {
         ".cfi_endproc",
         begin = sym begin,
         finish = sym finish,
+        passes = sym exception_passes,
     )
+}
+
+/// The personality routine of [`once`]: an initialiser that throws has not been called, so the next thread calls it again.
+/// The control word's address is in `rbx` there.
+extern "C" fn exception_passes(_: i32, actions: i32, _: u64, _: usize, context: usize) -> i32 {
+    const CLEANUP_PHASE: i32 = 2;
+    const CONTINUE: i32 = 8;
+    const RBX: i32 = 3;
+    if actions & CLEANUP_PHASE != 0 {
+        let register = pool::libc_function(c"_Unwind_GetGR");
+        // SAFETY: the unwinder is what calls this, so that the function is there and has this type.
+        let register: extern "C" fn(usize, i32) -> usize = unsafe { core::mem::transmute(register) };
+        let control = register(context, RBX);
+        races::release(control);
+        *at(control) = 0;
+    }
+    CONTINUE
 }
