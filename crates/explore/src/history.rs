@@ -141,7 +141,9 @@ impl History {
         } else {
             self.objects.conflicts(op, candidates);
         }
-        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        if candidates.len() > 1 {
+            candidates.sort_unstable_by(|a, b| b.cmp(a));
+        }
     }
 
     /// The past of the thread's next operation, without what it gets from the operation itself.

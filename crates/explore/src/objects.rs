@@ -60,6 +60,11 @@ fn bytes(mask: u8) -> impl Iterator<Item = usize> {
     (0..8).filter(move |b| mask & (1 << b) != 0)
 }
 
+/// Whether all bytes are meant, as they are for all synchronisation objects.
+fn whole(mask: u8) -> bool {
+    mask == 0xff
+}
+
 impl Objects {
     pub fn mark(&self) -> Mark {
         Mark { saved: self.saved.len(), reads: self.reads.len() }
@@ -148,7 +153,11 @@ impl Objects {
     }
 
     fn add_write(&mut self, state: &mut ObjectState, event: u32, mask: u8) {
-        bytes(mask).for_each(|byte| state.writes[byte] = event);
+        if whole(mask) {
+            state.writes = [event; 8];
+        } else {
+            bytes(mask).for_each(|byte| state.writes[byte] = event);
+        }
         if state.read_bytes & mask != 0 {
             self.drop_reads(state, mask);
         }
@@ -176,6 +185,76 @@ impl Objects {
         for i in (first..self.reads.len()).rev() {
             self.reads[i].next = state.reads;
             state.reads = i as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use symdpor_abi::op::dependent;
+    use symdpor_trace::OpKind;
+
+    fn xorshift(x: &mut u64) -> u64 {
+        *x ^= *x << 13;
+        *x ^= *x >> 7;
+        *x ^= *x << 17;
+        *x
+    }
+
+    fn random_op(x: &mut u64) -> Op {
+        const KINDS: [OpKind; 4] = [OpKind::AtomicLoad, OpKind::AtomicStore, OpKind::AtomicRmw, OpKind::AtomicLoad];
+        let mut op = Op::new(KINDS[(xorshift(x) % 4) as usize], ObjectId(8 + xorshift(x) % 2 * 8));
+        op.mask = (xorshift(x) % 255) as u8 + 1;
+        if xorshift(x).is_multiple_of(4) {
+            (op.object2, op.mask2) = (ObjectId(24), (xorshift(x) % 255) as u8 + 1);
+        }
+        op
+    }
+
+    /// For each event, those that happen before it, itself included: the closure of dependence and program order.
+    fn closure(events: &[(ThreadId, Op)]) -> Vec<Vec<bool>> {
+        let mut before: Vec<Vec<bool>> = Vec::new();
+        for (j, (thread, op)) in events.iter().enumerate() {
+            let mut row = vec![false; events.len()];
+            row[j] = true;
+            for i in (0..j).filter(|&i| events[i].0 == *thread || dependent(&events[i].1, op)) {
+                row.iter_mut().zip(&before[i]).for_each(|(mine, theirs)| *mine |= theirs);
+            }
+            before.push(row);
+        }
+        before
+    }
+
+    /// What is found are conflicts, and whatever conflicts happens before something found or is a same thread's.
+    fn check(objects: &Objects, events: &[(ThreadId, Op)], op: &Op) {
+        let mut found = Vec::new();
+        objects.conflicts(op, &mut found);
+        assert!(found.iter().all(|&e| dependent(&events[e as usize].1, op)));
+        let before = closure(events);
+        for (i, _) in events.iter().enumerate().filter(|(_, e)| dependent(&e.1, op)) {
+            assert!(found.iter().any(|&f| before[f as usize][i]), "event {i} of {events:?} for {op:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn conflicts_are_those_of_a_scan_over_the_whole_trace() {
+        let mut x = 0x1234_5678_9abc_def1;
+        let mut objects = Objects::default();
+        let (mut events, mut marks) = (Vec::new(), Vec::new());
+        for _ in 0..30_000 {
+            if events.len() == 25 {
+                let keep = (xorshift(&mut x) % 25) as usize;
+                objects.undo(marks[keep]);
+                events.truncate(keep);
+                marks.truncate(keep);
+            }
+            let op = random_op(&mut x);
+            check(&objects, &events, &op);
+            let thread = ThreadId((xorshift(&mut x) % 3) as u16);
+            marks.push(objects.mark());
+            objects.record(&op, events.len() as u32, thread);
+            events.push((thread, op));
         }
     }
 }

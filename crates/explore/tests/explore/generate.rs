@@ -55,10 +55,14 @@ pub enum Kind {
     Creation,
     Ends,
     Once,
+    /// Many threads that do little.
+    Crowd,
+    /// Two threads that do much.
+    Deep,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -67,6 +71,8 @@ impl Kind {
         Kind::Creation,
         Kind::Ends,
         Kind::Once,
+        Kind::Crowd,
+        Kind::Deep,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -101,6 +107,10 @@ impl Kind {
             }
             Kind::Creation => &[G::atom, G::branch, G::branch_plain, G::locked, G::plain, G::spawn],
             Kind::Ends => &[G::atom, G::branch, G::locked, G::exit, G::check, G::check, G::guarded_wait, G::notify],
+            Kind::Crowd => {
+                &[G::atom, G::atom, G::atom, G::locked, G::try_locked, G::branch, G::notify, G::wait, G::exit]
+            }
+            Kind::Deep => Kind::Mixed.segments(),
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
         }
     }
@@ -126,7 +136,11 @@ pub fn program(rng: &mut Rng, kind: Kind) -> Program {
         wide: rng.pick(&[0, 0, 0, 20]),
         mutexes: 1 + rng.below(2),
         plains: 1 + rng.below(2),
-        workers: rng.pick(&[2, 2, 3, 3, 4]),
+        workers: match kind {
+            Kind::Crowd => rng.pick(&[4, 5, 6]),
+            Kind::Deep => 2,
+            _ => rng.pick(&[2, 2, 3, 3, 4]),
+        },
         kind,
         rng: rng.clone(),
     };
@@ -158,7 +172,12 @@ impl Generator {
 
     fn body(&mut self) -> Vec<Instr> {
         let mut code = Vec::new();
-        for _ in 0..1 + self.rng.below(2) {
+        let segments = match self.kind {
+            Kind::Crowd => 1,
+            Kind::Deep => 3 + self.rng.below(2),
+            _ => 1 + self.rng.below(2),
+        };
+        for _ in 0..segments {
             self.segment(&mut code);
         }
         code
