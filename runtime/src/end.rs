@@ -65,6 +65,12 @@ pub fn exit_process(status: i32) -> ! {
 
 /// Ends the execution: writes what the threads were about to do, and leaves to the cycle.
 pub fn finish(outcome: Outcome) -> ! {
+    let mut outcome = outcome;
+    if crate::races::detector().exhausted() && outcome != Outcome::Unsupported {
+        let text = format_args!("the memory of the race detector is used up: races may have been missed");
+        describe(ErrorKind::None, &Details::at(0), text);
+        outcome = Outcome::Unsupported;
+    }
     write_pending();
     channel::header().current_thread = exec::get().current as u32;
     crate::cycle::leave(outcome)

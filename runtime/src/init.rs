@@ -11,7 +11,7 @@ use crate::names;
 use crate::races;
 use crate::sys::maps;
 use crate::sys::pages;
-use crate::sys::raw::{nr, syscall3};
+use crate::sys::raw::{nr, syscall3, syscall6};
 use crate::sys::signals;
 use core::ops::Range;
 use symdpor_abi::channel::ENV_CHANNEL;
@@ -49,6 +49,7 @@ fn start() {
         complain(b"symdpor: the runtime and the controller are of different versions\n");
         end::quit(2)
     }
+    avoid_huge_pages();
     find_own_data();
     exec::init();
     races::init();
@@ -62,6 +63,13 @@ fn start() {
         end::unsupported(format_args!("the kernel has no syscall user dispatch (Linux 5.11 or newer is needed)"));
     }
     channel::header().attached = 1;
+}
+
+/// A huge page would be present, and be copied, as a whole.
+fn avoid_huge_pages() {
+    const PR_SET_THP_DISABLE: usize = 41;
+    // SAFETY: a setting of this process; if it is refused nothing but memory is lost.
+    unsafe { syscall6(nr::PRCTL, PR_SET_THP_DISABLE, 1, 0, 0, 0, 0) };
 }
 
 fn complain(text: &[u8]) {
