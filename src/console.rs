@@ -12,9 +12,13 @@ pub enum Console {
 
 impl Console {
     pub fn print(self, text: &str) {
+        self.print_bytes(text.as_bytes());
+    }
+
+    pub fn print_bytes(self, bytes: &[u8]) {
         let _ = match self {
-            Console::Stdout => std::io::stdout().write_all(text.as_bytes()),
-            Console::Stderr => std::io::stderr().write_all(text.as_bytes()),
+            Console::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),
+            Console::Stderr => std::io::stderr().write_all(bytes),
         };
     }
 

@@ -13,6 +13,7 @@ use std::error::Error;
 use symdpor_explore::Replay;
 use symdpor_report::{Counts, text};
 use symdpor_trace::TraceFile;
+use symdpor_trace::failure::OutputChunk;
 
 pub fn show(flags: &ShowFlags) -> Result<Exit, Box<dyn Error>> {
     let file = traces::read(&flags.trace)?;
@@ -77,6 +78,8 @@ impl Listener for Keep {
     fn failure(&mut self, file: TraceFile, _: bool) {
         self.file = Some(file);
     }
+
+    fn output(&mut self, _: &[OutputChunk]) {}
 
     fn interrupted(&self) -> bool {
         self.interrupt.is_set()

@@ -6,7 +6,7 @@ use crate::flags::Reduction;
 use crate::interrupt::Interrupt;
 use crate::options::{JsonTarget, RunOptions, channel_bits};
 use crate::progress::Progress;
-use crate::search::{Limits, Listener, Search, Stop};
+use crate::search::{FirstOutput, Limits, Listener, Search, Stop};
 use crate::session::Session;
 use crate::subject::Subject;
 use crate::traces;
@@ -17,6 +17,7 @@ use std::time::Duration;
 use symdpor_explore::{AllInterleavings, Dpor, Explorer, SourceSets};
 use symdpor_report::{Counts, ErrorEntry, Summary, TextOptions, Verdict, json, text};
 use symdpor_trace::TraceFile;
+use symdpor_trace::failure::OutputChunk;
 
 pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     let interrupt = Interrupt::install()?;
@@ -30,7 +31,11 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     let limits =
         Limits { max_executions: options.max_executions, time: options.time_limit, keep_going: options.keep_going };
     let mut search = Search::new(&mut session, &subject.program, options.execution, limits, &mut reporter);
-    search.show_first = options.shows_output();
+    search.first_output = match (options.shows_output(), subject.instrumented) {
+        (true, true) => FirstOutput::Live,
+        (true, false) => FirstOutput::Afterwards,
+        (false, _) => FirstOutput::Kept,
+    };
     let stop = search.run(explorer(options.reduction));
     let (counts, time) = (search.counts, search.started.elapsed());
     reporter.progress.clear();
@@ -131,6 +136,13 @@ impl Listener for Reporter<'_> {
             location: file.failure.location,
             trace: written.ok(),
         });
+    }
+
+    fn output(&mut self, chunks: &[OutputChunk]) {
+        for chunk in chunks {
+            let console = if chunk.descriptor == 2 { Console::Stderr } else { Console::Stdout };
+            console.print_bytes(&chunk.bytes);
+        }
     }
 
     fn interrupted(&self) -> bool {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use symdpor_abi::channel::Outcome;
 use symdpor_explore::{Checked, Explorer};
 use symdpor_report::Counts;
-use symdpor_trace::failure::{Failure, Signature, Stack, StackRole};
+use symdpor_trace::failure::{Failure, OutputChunk, Signature, Stack, StackRole};
 use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
 use symdpor_trace::{Choice, End, FailureKind, Plan};
 use symdpor_worker::decode::RawError;
@@ -44,12 +44,24 @@ pub struct Limits {
     pub keep_going: bool,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FirstOutput {
+    /// Let through as it is written.
+    Live,
+    /// Shown once it is known that the program is instrumented at all.
+    Afterwards,
+    /// Only kept for reports.
+    Kept,
+}
+
 /// Hears of what happens during the search.
 pub trait Listener {
     /// After each execution, and now and then during a long one.
     fn tick(&mut self, counts: &Counts, depth: usize);
     /// A failure that was not seen before. `first`: in the first execution, whose output has been shown.
     fn failure(&mut self, file: TraceFile, first: bool);
+    /// What the program wrote in its first execution, if it was to be shown afterwards.
+    fn output(&mut self, chunks: &[OutputChunk]);
     /// Whether the user wants to stop.
     fn interrupted(&self) -> bool;
 }
@@ -59,7 +71,8 @@ pub struct Search<'a> {
     pub program: &'a Program,
     pub options: ExecutionOptions,
     pub limits: Limits,
-    pub show_first: bool,
+    /// What becomes of the first execution's output.
+    pub first_output: FirstOutput,
     pub listener: &'a mut dyn Listener,
     pub counts: Counts,
     pub started: Instant,
@@ -80,7 +93,7 @@ impl<'a> Search<'a> {
             program,
             options,
             limits,
-            show_first: false,
+            first_output: FirstOutput::Kept,
             listener,
             counts: Counts::default(),
             started: Instant::now(),
@@ -115,7 +128,8 @@ impl<'a> Search<'a> {
             listener.tick(counts, depth);
             listener.interrupted() || deadline.is_some_and(|d| Instant::now() >= d)
         };
-        match self.session.run(plan, first && self.show_first, &mut stop)? {
+        let live = first && self.first_output == FirstOutput::Live;
+        match self.session.run(plan, live, &mut stop)? {
             Ran::Ended(ended) => self.ended(&ended, first),
             Ran::Diverged(unexpected) => Ok(Some(Stop::Unsupported(self.diverged(&unexpected)))),
             Ran::Died(death) => Ok(Some(self.lost(plan, died(death), first))),
@@ -142,8 +156,11 @@ impl<'a> Search<'a> {
 
     fn ended(&mut self, ended: &Ended, first: bool) -> Result<Option<Stop>, SearchError> {
         if ended.header.modules_count == 0 {
-            let path = self.program.path.clone().into();
+            let path = self.program.arguments.first().unwrap_or(&self.program.path).into();
             return Err(SearchError::NotInstrumented(symdpor_worker::PreflightError::NotInstrumented(path)));
+        }
+        if first && self.first_output == FirstOutput::Afterwards {
+            self.listener.output(&self.session.output(&ended.header));
         }
         self.count(ended);
         if ended.outcome == Outcome::Unsupported {

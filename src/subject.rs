@@ -22,6 +22,8 @@ pub struct Subject {
     pub program: Program,
     pub globals: Globals,
     pub launch: Launch,
+    /// Whether the program's own file is; its libraries may be in any case.
+    pub instrumented: bool,
 }
 
 impl Subject {
@@ -56,7 +58,8 @@ impl Subject {
             environment: ENVIRONMENT.iter().map(|v| ((*v).to_owned(), recorded(v))).collect(),
             runtime: install::library(install::RUNTIME)?,
         };
-        Ok(Subject { globals: Globals::read(&checked.bytes), program, launch })
+        let globals = Globals::read(&checked.bytes);
+        Ok(Subject { globals, program, launch, instrumented: checked.instrumented })
     }
 
     pub fn settings(&self, options: &ExecutionOptions, step_timeout: std::time::Duration) -> Settings {

@@ -171,7 +171,8 @@ impl Live {
 
     fn wait_asleep(&mut self, timeout: Duration, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
         let start = Instant::now();
-        let mut watchdog = Watchdog::new(timeout, self.sight(start));
+        // Made at the first glance only: most executions are over before.
+        let mut watchdog: Option<Watchdog> = None;
         loop {
             let seen = self.channel.word(Word::Answer).load(Ordering::Acquire);
             if seen != self.sequence {
@@ -186,7 +187,8 @@ impl Live {
             if stop() {
                 return Ok(Answer::Stopped);
             }
-            match watchdog.look(self.sight(start)) {
+            let sight = self.sight(start);
+            match watchdog.get_or_insert_with(|| Watchdog::new(timeout, sight)).look(sight) {
                 Action::Wait => {}
                 Action::Nudge => self.process.signal(libc::SIGPROF),
                 Action::Kill if !self.is_attached() => return Err(WorkerError::NoStart(start.elapsed().as_secs())),
