@@ -21,6 +21,8 @@ struct Modules {
     known: [Known; MAX_MODULES],
     count: usize,
     next_site: u32,
+    /// The one that a site was last looked up in.
+    last: usize,
 }
 
 /// Persistent: a library that is loaded in every execution keeps its numbers.
@@ -28,6 +30,7 @@ static MODULES: Global<Modules> = Global::new(Modules {
     known: [Known { descriptor: 0, sites: 0, count: 0, first: 0 }; MAX_MODULES],
     count: 0,
     next_site: 0,
+    last: 0,
 });
 
 /// Takes a module in: called from its constructor.
@@ -94,8 +97,15 @@ fn publish(module: &Module, first: u32) {
 /// Whether an address is one of a registered site.
 pub fn is_site(address: usize) -> bool {
     let modules = MODULES.get();
-    modules.known[..modules.count].iter().any(|k| {
-        let offset = address.wrapping_sub(k.sites);
-        offset < k.count as usize * size_of::<Site>() && offset % size_of::<Site>() == 0
-    })
+    let has = |known: &Known| {
+        let offset = address.wrapping_sub(known.sites);
+        offset < known.count as usize * size_of::<Site>() && offset % size_of::<Site>() == 0
+    };
+    // Mostly in the module that was asked for last.
+    if has(&modules.known[modules.last]) {
+        return true;
+    }
+    let found = modules.known[..modules.count].iter().position(has);
+    modules.last = found.unwrap_or(0);
+    found.is_some()
 }
