@@ -177,6 +177,12 @@ impl Emitter {
         Value(llvm!(LLVMBuildStore(self.builder, value.0, address.0)))
     }
 
+    /// Stores to a word of ours, whatever the alignment of the value's type.
+    pub fn store_words(&self, value: Value, address: Value) {
+        let store = self.store(value, address);
+        llvm!(LLVMSetAlignment(store.0, 8));
+    }
+
     /// The address `bytes` further on.
     pub fn offset(&self, address: Value, bytes: u64) -> Value {
         if bytes == 0 {

@@ -157,7 +157,7 @@ fn store_value(emit: &Emitter, frame: &FrameEmitter, value: Value, slot: u32) ->
         return parts.fold(slot, |next, part| store_value(emit, frame, part, next));
     }
     let words = emit.module.store_size(ty).div_ceil(8) as u32;
-    emit.store(as_words(emit, value, words), frame.slot(emit, slot.into()));
+    emit.store_words(as_words(emit, value, words), frame.slot(emit, slot.into()));
     slot + words
 }
 
