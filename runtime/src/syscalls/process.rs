@@ -47,7 +47,10 @@ pub fn exit(_: usize, args: Args) -> isize {
 /// `exit` ends one thread. With only one there is, it ends the process.
 pub fn exit_thread(call: usize, args: Args) -> isize {
     if is_taken() {
-        refuse(call, args, Reason::Yet);
+        crate::end::unsupported(format_args!(
+            "the program ends a thread with the system call exit, not by returning or with pthread_exit(), which symdpor \
+             cannot control"
+        ));
     }
     exit(call, args)
 }

@@ -65,11 +65,13 @@ pub fn opens_for_writing(path: &[u8]) -> ! {
     ))
 }
 
-/// `what` uses a descriptor that is neither a file nor one of the standard ones.
+/// `what` uses a descriptor that is neither a file nor one of the standard ones. What has no path is called
+/// `pipe:[number]` by the kernel.
 pub fn uses_channel(what: &str, path: &[u8]) -> ! {
+    let kind = path.split(|&b| b == b':').next().unwrap_or(path);
     unsupported(format_args!(
-        "the program calls {what}() on '{}' {AFTER_START}; pipes, sockets and devices are not supported yet",
-        Text(path)
+        "the program calls {what}() on a descriptor of {} {AFTER_START}; pipes, sockets and devices are not supported yet",
+        Text(kind)
     ))
 }
 

@@ -1,0 +1,73 @@
+// Does the thing that its argument names, after its threads have ended.
+#include "threads.h"
+#include <semaphore.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+extern char **environ;
+static int file, ends[2];
+static struct timespec now;
+static sem_t semaphore;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+
+static void act(const char *what)
+{
+    char *arguments[] = {"true", NULL};
+    char byte = 0;
+    int word = 1;
+    pid_t child;
+#define ON(name, action)                                                                                               \
+    if (strcmp(what, name) == 0) {                                                                                     \
+        action;                                                                                                        \
+    }
+    ON("fork", CHECK(fork() == 0))
+    ON("raw-fork", CHECK(syscall(SYS_fork) == 0))
+    ON("raw-clone", CHECK(syscall(SYS_clone, 0x10000 | SIGCHLD, 0, 0, 0, 0) == 0))
+    ON("vfork", CHECK(vfork() == 0))
+    ON("system", CHECK(system("true") == 0))
+    ON("popen", CHECK(popen("true", "r") != NULL))
+    ON("execvp", CHECK(execvp("true", arguments) == 0))
+    ON("posix_spawn", CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0))
+    ON("socket", CHECK(socket(AF_INET, SOCK_STREAM, 0) >= 0))
+    ON("pipe", CHECK(pipe(ends) == 0))
+    ON("epoll", CHECK(epoll_create1(0) >= 0))
+    ON("write-pipe", CHECK(write(ends[1], &byte, 1) == 1))
+    ON("read-pipe", CHECK(read(ends[0], &byte, 1) == 1))
+    ON("open-write", CHECK(fopen("new.txt", "w") != NULL))
+    ON("write-file", CHECK(write(file, &byte, 1) == 1))
+    ON("map-file", CHECK(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED))
+    ON("unlink", CHECK(unlink("early.txt") == 0))
+    ON("truncate", CHECK(ftruncate(file, 0) == 0))
+    ON("mkdir", CHECK(mkdir("directory", 0700) == 0))
+    ON("semaphore", CHECK(sem_wait(&semaphore) == 0))
+    ON("rwlock", CHECK(pthread_rwlock_rdlock(&rwlock) == 0))
+    ON("timedwait", CHECK(pthread_cond_timedwait(&condition, &lock, &now) == 0))
+    ON("futex", CHECK(syscall(SYS_futex, &word, 0, 1, NULL, NULL, 0) == 0))
+    ON("alarm", CHECK(alarm(1) == 0))
+    ON("pause", CHECK(pause() == 0))
+    ON("kill-other", CHECK(kill(1, SIGTERM) == 0))
+    ON("dispatch", CHECK(prctl(59, 0, 0, 0, 0) == 0))
+    ON("set-fs", CHECK(syscall(SYS_arch_prctl, 0x1002, 0) == 0))
+    ON("ioctl", CHECK(ioctl(1, 0x5402, &byte) == 0))
+    ON("raw-exit", syscall(SYS_exit, 0))
+    ON("unknown", syscall(7777))
+}
+
+int main(int count, char **arguments)
+{
+    CHECK(count == 2);
+    file = open("early.txt", O_RDWR | O_CREAT, 0600);
+    CHECK(file >= 0 && pipe(ends) == 0 && sem_init(&semaphore, 0, 1) == 0);
+    two_threads(nothing);
+    act(arguments[1]);
+    return 0;
+}
