@@ -8,8 +8,9 @@ mod common;
 
 use common::process::{self, Ran};
 use common::tool;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 fn build(name: &str) -> PathBuf {
     let source = tool::root().join("tests/system_calls").join(name);
@@ -43,9 +44,10 @@ fn expect(ran: &Ran, code: i32, text: &str) {
 }
 
 /// Standard input from a pipe that ends.
-fn piped(command: &mut Command, text: &'static str) {
-    let mut echo = Command::new("printf").arg(text).stdout(Stdio::piped()).spawn().expect("printf is there");
-    command.stdin(echo.stdout.take().expect("it is piped"));
+fn piped(command: &mut Command, text: &str) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe can be made");
+    writer.write_all(text.as_bytes()).expect("it fits into the pipe");
+    command.stdin(reader);
 }
 
 #[test]
