@@ -44,7 +44,7 @@ impl Describe<'_> {
         };
         let innermost = stacks.iter().find(|s| s.role == StackRole::Error).and_then(|s| s.frames.first().cloned());
         let location = self.sites.location(error.site).or(innermost);
-        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p)).collect();
+        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p, trace)).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
         let location = location.or_else(|| self.last_place(kind, header, trace));
@@ -81,19 +81,27 @@ impl Describe<'_> {
         Race { object, this: access(error.thread, 1, 4), earlier: access(error.other_thread, 2, 8) }
     }
 
-    fn wait(&self, pending: &RawPending) -> Wait {
+    fn wait(&self, pending: &RawPending, trace: &Trace) -> Wait {
         let joined = (pending.op.kind == OpKind::ThreadJoin && pending.op.arg != NO_THREAD)
             .then_some(ThreadId(pending.op.arg as u16));
         Wait {
             thread: pending.thread,
             enabled: pending.enabled,
             op: pending.op.kind,
-            object: self.object(&pending.op, pending.site),
+            object: self.awaited(pending, trace),
             joined,
             location: self.sites.location(pending.site),
             holder: pending.holder,
             held_since: self.sites.location(pending.held_since),
         }
+    }
+
+    /// A waiter that has not been woken has no operation of its own: it waits where it went to sleep.
+    fn awaited(&self, pending: &RawPending, trace: &Trace) -> String {
+        let asleep = pending.op.kind == OpKind::Waiting;
+        let mut steps = (0..trace.len()).rev().map(|i| trace.step(i));
+        let went = steps.find(|s| asleep && s.thread == pending.thread.0 && s.op.kind == OpKind::CondWait);
+        went.map_or_else(|| self.object(&pending.op, pending.site), |s| self.object(&s.op, s.site))
     }
 
     /// A lock has one name wherever it is used: that of the variable. An access is best named as it is written.

@@ -3,6 +3,7 @@
 use crate::interleaving;
 use crate::paint::Paint;
 use crate::place;
+use crate::repeats::{self, Item};
 use crate::summary::{Summary, Verdict};
 use crate::words;
 use std::fmt::Write;
@@ -122,12 +123,19 @@ fn stacks(text: &mut String, failure: &Failure, options: &TextOptions) {
     for stack in failure.stacks.iter().filter(|s| says_more(s, failure)) {
         let title = stack_title(stack, failure);
         let _ = writeln!(text, "\n{}", options.paint.heading(&format!("{title}:")));
-        for frame in stack.frames.iter().take(FRAMES) {
-            let _ = writeln!(text, "    {}", at(frame, options));
-        }
-        if stack.frames.len() > FRAMES {
-            let _ = writeln!(text, "    ... {} more", stack.frames.len() - FRAMES);
-        }
+        frames(text, &stack.frames, options);
+    }
+}
+
+/// Recursion is folded; the innermost and the outermost calls are shown.
+fn frames(text: &mut String, frames: &[Location], options: &TextOptions) {
+    for item in repeats::cut(repeats::fold(frames), FRAMES / 2, FRAMES / 2) {
+        let _ = match item {
+            Item::Step(i) => writeln!(text, "    {}", at(&frames[i], options)),
+            Item::Repeated { steps: 1, times } => writeln!(text, "    ... the same {times} times more"),
+            Item::Repeated { steps, times } => writeln!(text, "    ... these {steps} calls {times} times more"),
+            Item::LeftOut(count) => writeln!(text, "    ... {count} more"),
+        };
     }
 }
 
@@ -181,9 +189,7 @@ pub fn step(event: &Event, location: Option<&Location>) -> String {
 pub fn unsupported(stack: Option<&Stack>, options: &TextOptions) -> String {
     let Some(stack) = stack.filter(|s| !s.frames.is_empty()) else { return String::new() };
     let mut text = format!("{}\n", options.paint.heading(&format!("{} was here:", place::thread(stack.thread))));
-    for frame in stack.frames.iter().take(FRAMES) {
-        let _ = writeln!(text, "    {}", at(frame, options));
-    }
+    frames(&mut text, &stack.frames, options);
     text
 }
 

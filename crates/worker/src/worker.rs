@@ -184,6 +184,9 @@ impl Live {
             if let Some(death) = self.process.death() {
                 return self.died(death);
             }
+            if self.is_overwritten() {
+                return Ok(Answer::Died(Death::Damaged));
+            }
             if stop() {
                 return Ok(Answer::Stopped);
             }
@@ -205,6 +208,12 @@ impl Live {
         }
     }
 
+    /// Whether words have changed that the worker never writes: then it may never answer either.
+    fn is_overwritten(&self) -> bool {
+        let header = self.channel.header();
+        header.magic != layout::MAGIC || header.command >> 8 != self.sequence
+    }
+
     fn is_attached(&self) -> bool {
         self.channel.word(Word::Attached).load(Ordering::Relaxed) != 0
     }
@@ -223,7 +232,7 @@ impl Live {
     fn answer(&self) -> Answer {
         let header = self.channel.header();
         match Outcome::from_u32(header.outcome) {
-            Some(outcome) if outcome != Outcome::Running => Answer::Done(outcome, header),
+            Some(outcome) if outcome != Outcome::Running && !self.is_overwritten() => Answer::Done(outcome, header),
             _ => Answer::Died(Death::Damaged),
         }
     }

@@ -79,6 +79,7 @@ fn a_program_that_does_not_start_is_no_verdict() {
 #[test]
 fn an_answer_without_sense_is_a_death() {
     assert!(matches!(run_role("garbage"), Ok(Answer::Died(Death::Damaged))));
+    assert!(matches!(run_role("overwrites"), Ok(Answer::Died(Death::Damaged))));
 }
 
 #[test]
@@ -122,6 +123,11 @@ fn the_program() {
             std::process::exit(3);
         }
         "garbage" => answer_with(header, 77),
+        "overwrites" => {
+            // SAFETY: the channel is mapped; that this makes no sense is the point.
+            unsafe { std::ptr::write_bytes(header, 0xa5, 1) };
+            burn();
+        }
         "hears" => {
             // SAFETY: the handler only stores to the channel.
             unsafe { libc::signal(libc::SIGPROF, on_watchdog as *const () as usize) };
