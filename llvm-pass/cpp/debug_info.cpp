@@ -5,6 +5,7 @@
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DebugProgramInstruction.h"
 #include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm-c/Core.h"
 
 using namespace llvm;
@@ -77,8 +78,20 @@ LLVMMetadataRef sd_global_variable(LLVMValueRef Global) {
   return wrap(Found.empty() ? nullptr : Found.front()->getVariable());
 }
 
-// The local variable that lives at this address.
-LLVMMetadataRef sd_variable_at(LLVMValueRef Address) { return wrap(variable(findDVRDeclares(unwrap(Address)))); }
+// The local variable that lives at this address: declared there, assigned there, or read through it.
+LLVMMetadataRef sd_variable_at(LLVMValueRef Address) {
+  Value *V = unwrap(Address);
+  if (DILocalVariable *Declared = variable(findDVRDeclares(V)))
+    return wrap(Declared);
+  if (auto *I = dyn_cast<AllocaInst>(V))
+    for (DbgVariableRecord *R : at::getDVRAssignmentMarkers(I))
+      if (R->getAddress() == V && R->getAddressExpression()->getNumElements() == 0)
+        return wrap(R->getVariable());
+  for (DbgVariableRecord *R : findDVRValues(V))
+    if (R->getExpression()->isDeref())
+      return wrap(R->getVariable());
+  return nullptr;
+}
 
 // The local variable that has this value.
 LLVMMetadataRef sd_variable_of(LLVMValueRef Val) { return wrap(variable(findDVRValues(unwrap(Val)))); }

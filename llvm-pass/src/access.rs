@@ -90,12 +90,13 @@ impl Access {
         }
     }
 
-    /// How many bytes are accessed at once, if known and more than a scalar, else 0.
+    /// How many bytes are accessed at once if it is more than a scalar, else 0; unknown lengths count as endless.
     pub fn whole(&self) -> u64 {
         match *self {
             Access::Atomic(atomic) if atomic.shape & 0xff > 8 => (atomic.shape & 0xff).into(),
             Access::LoadRange { length: Length::Bytes(bytes), .. }
             | Access::StoreRange { length: Length::Bytes(bytes), .. } => bytes,
+            Access::LoadRange { .. } | Access::StoreRange { .. } => u64::MAX,
             _ => 0,
         }
     }

@@ -29,7 +29,7 @@ fn place_at(module: Module, address: Value, whole: u64, depth: u32) -> Option<Pl
     }
     let found = pointer_base(module, address);
     let start = base_place(module, found.base, depth)?;
-    Some(start.walk(found.offset, found.variable, whole * 8))
+    Some(start.walk(found.offset, found.variable, whole.saturating_mul(8)))
 }
 
 /// The place that an address computation starts from.

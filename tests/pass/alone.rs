@@ -89,10 +89,17 @@ int other();
 fn two_files_with_the_same_names() {
     let shop = Workshop::new(&[
         ("shared.h", SHARED_HEADER),
-        ("a.cpp", "#include \"shared.h\"\nstatic int twin() { return 1; }\nstatic int value = 10;\nint main() { Stack<int> s; s.push(1); printf(\"%d %d %d %d\\n\", twin() + value, other(), counter(), Stack<int>::pushes); }"),
-        ("b.cpp", "#include \"shared.h\"\nstatic int twin() { return 2; }\nstatic int value = 20;\nint other() { Stack<int> s; s.push(1); s.push(2); return twin() + value + counter(); }"),
+        (
+            "a.cpp",
+            "#include \"shared.h\"\nstatic int twin() { return 1; }\nstatic int value = 10;\nint main() { Stack<int> s; s.push(1); printf(\"%d %d %d %d\\n\", twin() + value, other(), counter(), Stack<int>::pushes); }",
+        ),
+        (
+            "b.cpp",
+            "#include \"shared.h\"\nstatic int twin() { return 2; }\nstatic int value = 20;\nint other() { Stack<int> s; s.push(1); s.push(2); return twin() + value + counter(); }",
+        ),
     ]);
-    for options in [&["-O0", "-g"][..], &["-O2"], &["-O2", "-flto", "-fuse-ld=lld"], &["-O2", "-flto=thin", "-fuse-ld=lld"]]
+    for options in
+        [&["-O0", "-g"][..], &["-O2"], &["-O2", "-flto", "-fuse-ld=lld"], &["-O2", "-flto=thin", "-fuse-ld=lld"]]
     {
         shop.build_plain(&[&["a.cpp", "b.cpp", "-o", "plain"], options].concat());
         shop.build(&[&["a.cpp", "b.cpp", "-o", "instrumented"], options].concat());
@@ -124,7 +131,10 @@ fn half_instrumented() {
 #[test]
 fn libraries_of_the_program_s_own() {
     let shop = Workshop::new(&[
-        ("a.c", "#include <dlfcn.h>\n#include <stdio.h>\nint twice(int);\nint main() { void *h = dlopen(\"./libplug.so\", RTLD_NOW); int (*f)(int) = h ? dlsym(h, \"thrice\") : 0; printf(\"%d %d\\n\", twice(4), f ? f(4) : -1); return dlclose(h); }"),
+        (
+            "a.c",
+            "#include <dlfcn.h>\n#include <stdio.h>\nint twice(int);\nint main() { void *h = dlopen(\"./libplug.so\", RTLD_NOW); int (*f)(int) = h ? dlsym(h, \"thrice\") : 0; printf(\"%d %d\\n\", twice(4), f ? f(4) : -1); return dlclose(h); }",
+        ),
         ("lib.c", "static int calls; int twice(int x) { calls++; return 2 * x; }"),
         ("plug.c", "static int calls; int thrice(int x) { calls++; return 3 * x; }"),
     ]);

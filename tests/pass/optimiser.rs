@@ -83,7 +83,7 @@ fn moved_accesses_keep_their_line() {
 fn locals_need_no_hooks_until_they_escape() {
     let source = "void *volatile sink; const int table[4] = {1, 2, 3, 4}; struct p { int a, b; };\n\
                   int main(int n, char **v) { int quiet[4]; struct p p = {n, n}; for (int i = 0; i < 4; i++) quiet[i] = n + p.a;\n\
-                  int seen = quiet[n] + table[n]; sink = &seen; seen++; return p.b - n; }";
+                  int seen = quiet[n] + table[n]; sink = &seen; seen++; __asm__ volatile(\"\" ::: \"memory\"); return p.b - n; }";
     for (level, log) in logs(source, &[]) {
         assert!(log.events().iter().all(|e| !e.name.starts_with("quiet") && !e.name.starts_with('p')), "{level}");
         assert!(log.events().iter().all(|e| !e.name.starts_with("table")), "{level}: constants");

@@ -43,7 +43,10 @@ fn masked_vectors() {
     let source = r#"
 #include <immintrin.h>
 float from[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[8];
-__attribute__((target("avx2"), noinline)) void copy(__m256i mask) { _mm256_maskstore_ps(to, mask, _mm256_maskload_ps(from, mask)); }
+__attribute__((target("avx2"), noinline)) void copy(void) {
+  __m256i mask = _mm256_setr_epi32(-1, 0, 0, -1, 0, 0, 0, 0);
+  _mm256_maskstore_ps(to, mask, _mm256_maskload_ps(from, mask));
+}
 __attribute__((noinline)) void vectorised(int *p, int *q, int *mask) {
   for (int i = 0; i < 8; i++) if (mask[i]) p[i] += q[i];
 }
@@ -51,7 +54,7 @@ int main() {
   int p[8] = {0}, q[8] = {1, 1, 1, 1, 1, 1, 1, 1}, mask[8] = {1, 0, 1, 0, 0, 0, 0, 1};
   vectorised(p, q, mask);
   int sum = 0; for (int i = 0; i < 8; i++) sum += p[i];
-  if (__builtin_cpu_supports("avx2")) copy(_mm256_setr_epi32(-1, 0, 0, -1, 0, 0, 0, 0)); else to[3] = 4;
+  if (__builtin_cpu_supports("avx2")) copy(); else to[3] = 4;
   return sum == 3 && to[3] == 4 ? 0 : 1;
 }"#;
     let shop = Workshop::single("a.c", source);
