@@ -112,10 +112,10 @@ fn atomic_library_calls() {
 
 #[test]
 fn ranges() {
-    let source = "#include <string.h>\nstruct big { long a[8]; } x, y; struct odd { char c[3]; } m, n; char buf[100], from[100];\n\
+    let source = "#include <string.h>\nstruct big { long a[8]; } x, y, z; struct odd { char c[3]; } m, n; char buf[100], from[100];\n\
         __attribute__((noinline)) long take(struct big b) { return b.a[0]; }\n\
         int main(int k, char **v) {\n  x = y;\n  m = n;\n  memset(buf, 0, 50 + k);\n  memmove(buf, from, 60 + k);\n  \
-        return take(x) + memcmp(buf, from, 10 + k);\n}";
+        return take(z) + memcmp(buf, from, 10 + k);\n}";
     let shop = Workshop::single("a.c", source);
     for level in ["-O0", "-O1", "-O2"] {
         let log = shop.log_of("a.c", &[level, "-g"], &[]);
@@ -124,7 +124,7 @@ fn ranges() {
         assert!(has("load_range", "n", 3, 6) && has("store_range", "m", 3, 6), "{level}: odd size");
         assert!(has("store_range", "buf", 51, 7), "{level}: memset");
         assert!(has("load_range", "from", 61, 8) && has("store_range", "buf", 61, 8), "{level}: memmove");
-        assert!(has("load_range", "x", 64, 9), "{level}: an argument passed by value is copied by the caller");
+        assert!(has("load_range", "z", 64, 9), "{level}: an argument passed by value is copied by the caller");
         assert!(has("load_range", "buf", 11, 9) && has("load_range", "from", 11, 9), "{level}: memcmp");
     }
 }
