@@ -74,7 +74,7 @@ pub fn answer(outcome: Outcome) {
 
 /// Waits for a command other than the one that was answered last.
 pub fn wait_for_command() -> u32 {
-    let spins = if header().may_spin != 0 { 20_000 } else { 0 };
+    let spins = if header().may_spin != 0 { 4_000 } else { 0 };
     for _ in 0..spins {
         if let Some(command) = new_command() {
             return command;
