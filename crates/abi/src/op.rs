@@ -88,8 +88,9 @@ impl OpKind {
 /// `Op::arg` where a thread is meant and there is none.
 pub const NO_THREAD: u32 = u32::MAX;
 
-/// `Op::arg` of a `MutexLock` that was a successful try-lock (0 for a lock that would have waited). The explorers need it:
-/// a try-lock could also have gone before the unlock that came before it, and failed.
+/// `Op::arg` of an operation that could have turned out otherwise: a `MutexLock` that was a successful try-lock (0 for a lock
+/// that would have waited), an `AtomicLoad` that was a failed compare-and-exchange (0 for a load). The explorers need it:
+/// the try-lock could also have gone before the unlock that came before it, and failed; for the other see [`dependent`].
 pub const TRIED: u32 = 1;
 
 /// One visible operation: what it does, to which objects. Says nothing of who does it.
@@ -170,6 +171,16 @@ impl Op {
         [first, second].into_iter().flatten()
     }
 
+    /// Whether this is a read only because it failed to be a write.
+    pub const fn is_failed_exchange(&self) -> bool {
+        matches!(self.kind, OpKind::AtomicLoad) && self.arg == TRIED
+    }
+
+    /// The bytes touched.
+    pub fn place(&self) -> (ObjectId, u8, ObjectId, u8) {
+        (self.object, self.mask, self.object2, if self.object2.0 == 0 { 0 } else { self.mask2 })
+    }
+
     /// Whether the two have an object in common at all. A quick no: most pairs of operations have none.
     const fn may_touch_same(&self, other: &Op) -> bool {
         let (a, b) = (self.object2.0, other.object2.0);
@@ -197,13 +208,19 @@ impl Access {
 }
 
 /// Whether the order of two operations of different threads may matter.
+///
+/// A failed compare-and-exchange is a read, and yet depends on reads of other bytes than its own (of half of them, say). A
+/// write to bytes that only one of the two touches can make it succeed, and then it is a write that the read depends on;
+/// but that write and the read do not depend on each other, so nothing else would show that their order matters.
 pub fn dependent(a: &Op, b: &Op) -> bool {
     if a.is_global() || b.is_global() {
         return !matches!(a.kind, OpKind::Waiting) && !matches!(b.kind, OpKind::Waiting);
     }
+    let undecided = (a.is_failed_exchange() || b.is_failed_exchange()) && a.place() != b.place();
     a.may_touch_same(b)
-        && a.accesses()
-            .any(|(oa, ma, ca)| b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && ca.conflicts(cb)))
+        && a.accesses().any(|(oa, ma, ca)| {
+            b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && (undecided || ca.conflicts(cb)))
+        })
 }
 
 /// Whether `a`, executed, and a later `b` of another thread that depends on it can be exchanged: some conflicting pair
@@ -212,7 +229,8 @@ pub fn reversible(a: &Op, b: &Op) -> bool {
     if a.is_global() || b.is_global() {
         return dependent(a, b);
     }
-    a.accesses().any(|(oa, ma, ca)| {
-        b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && ca.conflicts(cb) && ca.may_be_coenabled(cb))
-    })
+    let side_by_side = |(oa, ma, ca): (ObjectId, u8, Access), (ob, mb, cb): (ObjectId, u8, Access)| {
+        oa == ob && ma & mb != 0 && ca.may_be_coenabled(cb)
+    };
+    dependent(a, b) && a.accesses().any(|x| b.accesses().any(|y| side_by_side(x, y)))
 }

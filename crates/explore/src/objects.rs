@@ -2,7 +2,8 @@
 //!
 //! Per byte of an object's granule the last write, and the reads since; an access that a later write has covered is
 //! found through that write, because it happens before it. Acquiring and releasing are writes here, observing is a read;
-//! the last acquisition is kept besides, since it is what a later acquisition competes with.
+//! the last acquisition is kept besides, since it is what a later acquisition competes with. Reads do not conflict with
+//! each other, except as `abi::op::dependent` says of failed compare-and-exchanges.
 //!
 //! A state is small and copied before it is changed, so that the changes of the last events can be taken back.
 
@@ -21,11 +22,37 @@ struct ObjectState {
     reads: u32,
     /// The bytes that the reads touch.
     read_bytes: u8,
+    /// Whether the reads are of different places, and whether there are failed exchanges among them.
+    mixed: bool,
+    failed: bool,
     /// The event that last acquired the object.
     acquired: u32,
 }
 
-const UNTOUCHED: ObjectState = ObjectState { writes: [NONE; 8], reads: NONE, read_bytes: 0, acquired: NONE };
+const UNTOUCHED: ObjectState =
+    ObjectState { writes: [NONE; 8], reads: NONE, read_bytes: 0, mixed: false, failed: false, acquired: NONE };
+
+impl ObjectState {
+    fn forget_reads(&mut self) {
+        (self.reads, self.read_bytes, self.mixed, self.failed) = (NONE, 0, false, false);
+    }
+}
+
+/// What an operation reads, as seen from one of its objects: the bytes, and those of its other object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    mask: u8,
+    other_mask: u8,
+    other: ObjectId,
+}
+
+impl Place {
+    fn of(op: &Op, object: ObjectId, mask: u8) -> Place {
+        let (first, first_mask, second, second_mask) = op.place();
+        let (other, other_mask) = if object == first { (second, second_mask) } else { (first, first_mask) };
+        Place { mask, other_mask, other }
+    }
+}
 
 /// A read of bytes that have not been written since, and the one before it.
 #[derive(Clone, Copy)]
@@ -33,7 +60,18 @@ struct ReadRecord {
     event: u32,
     next: u32,
     thread: ThreadId,
+    /// Those of its bytes that have not been written since.
     mask: u8,
+    failed: bool,
+    place: Place,
+}
+
+impl ReadRecord {
+    /// Whether whatever conflicts with an earlier read of the same thread conflicts with this one too.
+    fn replaces(&self, earlier: &ReadRecord) -> bool {
+        let same = self.thread == earlier.thread && self.place == earlier.place;
+        same && earlier.mask & !self.mask == 0 && (self.failed || !earlier.failed)
+    }
 }
 
 /// What [`Objects`] was before an event.
@@ -100,11 +138,22 @@ impl Objects {
                     events.push(last);
                 }
             }
-            if writes(access) && state.read_bytes & mask != 0 {
-                self.reads_from(state.reads).filter(|r| r.mask & mask != 0).for_each(|r| events.push(r.event));
+            if state.read_bytes & mask != 0 {
+                let place = Place::of(op, object, mask);
+                self.conflicting_reads(state, place, writes(access), op.is_failed_exchange(), events);
             }
         }
         events.retain(|&e| e != NONE);
+    }
+
+    fn conflicting_reads(&self, state: &ObjectState, place: Place, writes: bool, failed: bool, events: &mut Vec<u32>) {
+        let all_same = !state.mixed && self.reads.get(state.reads as usize).is_some_and(|r| r.place == place);
+        if !writes && (all_same || !failed && !state.failed) {
+            return;
+        }
+        let conflicts = |r: &&ReadRecord| writes || (failed || r.failed) && r.place != place;
+        let overlapping = self.reads_from(state.reads).filter(|r| r.mask & place.mask != 0);
+        events.extend(overlapping.filter(conflicts).map(|r| r.event));
     }
 
     fn reads_from(&self, head: u32) -> impl Iterator<Item = &ReadRecord> {
@@ -118,7 +167,10 @@ impl Objects {
             self.saved.push((index, self.states[index as usize]));
             let mut state = self.states[index as usize];
             match access {
-                Access::Read | Access::Observe => self.add_read(&mut state, event, thread, mask),
+                Access::Read | Access::Observe => {
+                    let (place, failed) = (Place::of(op, object, mask), op.is_failed_exchange());
+                    self.add_read(&mut state, ReadRecord { event, next: NONE, thread, mask, failed, place });
+                }
                 _ => self.add_write(&mut state, event, mask),
             }
             if matches!(access, Access::Acquire | Access::TryAcquire) {
@@ -137,19 +189,19 @@ impl Objects {
         index
     }
 
-    fn add_read(&mut self, state: &mut ObjectState, event: u32, thread: ThreadId, mask: u8) {
-        let mut next = state.reads;
-        // A thread that reads the same again and again is remembered once.
-        if let Some(head) = self.reads.get(next as usize).filter(|h| h.thread == thread && h.mask & !mask == 0) {
-            next = head.next;
+    fn add_read(&mut self, state: &mut ObjectState, mut record: ReadRecord) {
+        record.next = state.reads;
+        if let Some(head) = self.reads.get(state.reads as usize) {
+            state.mixed |= head.place != record.place;
+            // A thread that reads the same again and again is remembered once.
+            if record.replaces(head) {
+                record.next = head.next;
+            }
         }
-        state.reads = self.push_read(ReadRecord { event, next, thread, mask });
-        state.read_bytes |= mask;
-    }
-
-    fn push_read(&mut self, record: ReadRecord) -> u32 {
+        state.failed |= record.failed;
+        state.read_bytes |= record.mask;
+        state.reads = self.reads.len() as u32;
         self.reads.push(record);
-        self.reads.len() as u32 - 1
     }
 
     fn add_write(&mut self, state: &mut ObjectState, event: u32, mask: u8) {
@@ -163,27 +215,28 @@ impl Objects {
         }
     }
 
-    /// Forgets the reads of the bytes in `mask`, and of the rest all but each thread's last.
+    /// Forgets the reads of the bytes in `mask`, and of the rest those that a later one of the thread makes up for.
     fn drop_reads(&mut self, state: &mut ObjectState, mask: u8) {
         let mut cursor = if state.read_bytes & !mask == 0 { NONE } else { state.reads };
-        (state.reads, state.read_bytes) = (NONE, 0);
         let first = self.reads.len();
         while let Some(&record) = self.reads.get(cursor as usize) {
             cursor = record.next;
-            let rest = record.mask & !mask;
-            let kept = &self.reads[first..];
-            if rest != 0 && !kept.iter().any(|k| k.thread == record.thread && rest & !k.mask == 0) {
-                self.reads.push(ReadRecord { mask: rest, next: NONE, ..record });
-                state.read_bytes |= rest;
+            let rest = ReadRecord { mask: record.mask & !mask, ..record };
+            if rest.mask != 0 && !self.reads[first..].iter().any(|later| later.replaces(&rest)) {
+                self.reads.push(rest);
             }
         }
-        self.link(state, first);
+        self.chain(state, first);
     }
 
-    /// Chains the records from `first` on, which are there latest first.
-    fn link(&mut self, state: &mut ObjectState, first: usize) {
+    /// Makes the records from `first` on, which are there latest first, the reads of an object.
+    fn chain(&mut self, state: &mut ObjectState, first: usize) {
+        state.forget_reads();
         for i in (first..self.reads.len()).rev() {
             self.reads[i].next = state.reads;
+            state.mixed |= self.reads[i].place != self.reads[first].place;
+            state.failed |= self.reads[i].failed;
+            state.read_bytes |= self.reads[i].mask;
             state.reads = i as u32;
         }
     }
@@ -205,9 +258,10 @@ mod tests {
     fn random_op(x: &mut u64) -> Op {
         const KINDS: [OpKind; 4] = [OpKind::AtomicLoad, OpKind::AtomicStore, OpKind::AtomicRmw, OpKind::AtomicLoad];
         let mut op = Op::new(KINDS[(xorshift(x) % 4) as usize], ObjectId(8 + xorshift(x) % 2 * 8));
-        op.mask = (xorshift(x) % 255) as u8 + 1;
+        op.mask = [0x0f, 0xf0, 0xff, (xorshift(x) % 255) as u8 + 1][(xorshift(x) % 4) as usize];
+        op.arg = if op.kind == OpKind::AtomicLoad { (xorshift(x) % 2) as u32 } else { 0 };
         if xorshift(x).is_multiple_of(4) {
-            (op.object2, op.mask2) = (ObjectId(24), (xorshift(x) % 255) as u8 + 1);
+            (op.object2, op.mask2) = (ObjectId(24), 0xff);
         }
         op
     }

@@ -277,6 +277,8 @@ impl State {
                 op.kind = if equal { OpKind::AtomicRmw } else { OpKind::AtomicLoad };
                 if equal {
                     self.store(t, view, true, |_| value);
+                } else {
+                    op.arg = TRIED;
                 }
             }
             _ => {}
