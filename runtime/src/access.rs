@@ -77,6 +77,7 @@ pub fn synchronisation_object(address: usize, len: usize) {
 #[inline(always)]
 pub fn tick(site: usize) {
     let exec = exec::get();
+    exec.last_site = site;
     exec.quiet_hooks += 1;
     if exec.quiet_hooks > QUIET_LIMIT {
         give_way(site);

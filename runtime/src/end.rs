@@ -83,7 +83,7 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
         quit(70);
     }
     channel::header().signal = signal as u32;
-    let mut details = Details::at(0);
+    let mut details = Details::at(last_site(context.instruction()));
     details.address = info.address;
     if crate::syscalls::program_handles(signal) {
         let text = format_args!(
@@ -108,10 +108,17 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
     end_worker(Outcome::Error)
 }
 
+/// The site of the last hook, if it is in the code that is running. In a library's code the frames know better: they
+/// note every call.
+fn last_site(instruction: usize) -> usize {
+    let site = exec::get().last_site;
+    if site != 0 && names::are_together(site, instruction) { site } else { 0 }
+}
+
 /// The controller found that nothing moves.
 pub fn watchdog() -> ! {
     let text = format_args!("thread {} ran for long without reaching a visible operation", exec::get().current);
-    describe(ErrorKind::Livelock, &Details::at(0), text);
+    describe(ErrorKind::Livelock, &Details::at(exec::get().last_site), text);
     end_worker(Outcome::StepLimit)
 }
 

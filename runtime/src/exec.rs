@@ -20,6 +20,8 @@ pub struct Exec {
     pub thread_count: u16,
     /// Hooks called since the last visible operation.
     pub quiet_hooks: u32,
+    /// Where the last hook was called: a crash of instrumented code is there.
+    pub last_site: usize,
     pub heap: Heap,
     pub syscalls: syscalls::State,
     pub keys: Keys,

@@ -85,6 +85,13 @@ pub fn find_loaded() {
     unsafe { dl_iterate_phdr(note_loaded, 0) };
 }
 
+/// Whether two addresses belong to the same program or library.
+pub fn are_together(a: usize, b: usize) -> bool {
+    let names = NAMES.get();
+    let holds = |l: &&Loaded, address| l.start <= address && address < l.end;
+    names.loaded[..names.count].iter().find(|l| holds(l, a)).is_some_and(|l| holds(&l, b))
+}
+
 /// The name of the granule that holds an address.
 pub fn object(address: usize) -> ObjectId {
     let granule = address & !7;
