@@ -26,6 +26,9 @@ struct Row {
 
 /// The table of steps, with a heading.
 pub fn table(file: &TraceFile, directory: &str, all: bool, paint: Paint) -> String {
+    if file.events.is_empty() {
+        return "No steps were recorded.\n".to_owned();
+    }
     let row = |e: &Event| Row { thread: e.thread, operation: words::event(e), location: e.location };
     let rows: Vec<Row> = file.events.iter().map(row).collect();
     let items =

@@ -5,7 +5,8 @@
 
 use crate::bytes::{Damaged, Reader};
 use crate::channel::Channel;
-use object::{LittleEndian, Object, ObjectSymbol, SymbolKind, read::elf::ElfFile64};
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSymbol, SymbolKind, elf};
 use symdpor_abi::channel::{self as layout, Header};
 use symdpor_abi::object::{ObjectId, Region};
 use symdpor_trace::Location;
@@ -122,10 +123,14 @@ impl Globals {
     /// From the program's file; empty if it has no symbol table.
     pub fn read(file: &[u8]) -> Globals {
         let Ok(file) = ElfFile64::<LittleEndian>::parse(file) else { return Globals::default() };
+        let loads = file.elf_program_headers().iter().filter(|p| p.p_type(LittleEndian) == elf::PT_LOAD);
+        // Objects are named by their distance from where the program is loaded.
+        let base = loads.map(|p| p.p_vaddr(LittleEndian)).min().unwrap_or(0) & !4095;
         let all = file.symbols().chain(file.dynamic_symbols());
         let data = all.filter(|s| s.kind() == SymbolKind::Data && s.is_definition());
-        let mut symbols: Vec<(u64, u64, String)> =
-            data.filter_map(|s| Some((s.address(), s.size().max(1), s.name().ok()?.to_owned()))).collect();
+        let mut symbols: Vec<(u64, u64, String)> = data
+            .filter_map(|s| Some((s.address().checked_sub(base)?, s.size().max(1), s.name().ok()?.to_owned())))
+            .collect();
         symbols.sort();
         symbols.dedup();
         Globals { symbols }

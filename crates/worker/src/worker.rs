@@ -12,7 +12,7 @@ use crate::process::{Death, Launch, Process};
 use crate::watchdog::{Action, Sight, Watchdog};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use symdpor_abi::channel::{self as layout, Header, Outcome, command, options, pack_choice};
+use symdpor_abi::channel::{self as layout, ErrorKind, Header, Outcome, command, options, pack_choice};
 use symdpor_trace::Plan;
 
 /// Looks at the channel before the controller goes to sleep: some 100 us.
@@ -70,6 +70,8 @@ struct Live {
     channel: Channel,
     process: Process,
     sequence: u32,
+    /// Ends, or is not to be trusted, after its last answer; only its channel is still of use.
+    is_spent: bool,
 }
 
 impl Worker {
@@ -109,7 +111,7 @@ impl Worker {
     }
 
     fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
-        let mut live = match self.live.take() {
+        let mut live = match self.live.take().filter(|live| !live.is_spent) {
             Some(mut live) => {
                 live.send(request, &self.settings, command::RUN, self.pace.spins());
                 live
@@ -120,7 +122,8 @@ impl Worker {
         let answer = live.wait(self.pace.spins(), self.settings.step_timeout, stop)?;
         self.pace.record(start.elapsed());
         // Dropping a worker kills it; the next execution starts another one.
-        if matches!(answer, Answer::Done(..)) {
+        if let Answer::Done(outcome, header) = &answer {
+            live.is_spent = is_last(*outcome, header);
             self.live = Some(live);
         }
         Ok(answer)
@@ -133,7 +136,7 @@ impl Worker {
         channel.word(Word::Command).store(command::RUN | sequence << 8, Ordering::SeqCst);
         let process = Process::start(&self.settings.launch, channel.descriptor()).map_err(WorkerError::Start)?;
         self.starts += 1;
-        Ok(Live { channel, process, sequence })
+        Ok(Live { channel, process, sequence, is_spent: false })
     }
 
     /// Lets the worker end by itself, if it does so at once.
@@ -236,6 +239,12 @@ impl Live {
             _ => Answer::Died(Death::Damaged),
         }
     }
+}
+
+/// After a crash, or when it was interrupted in the midst of a step, the runtime ends the process.
+fn is_last(outcome: Outcome, header: &Header) -> bool {
+    let crashed = outcome == Outcome::Error && header.error_kind == ErrorKind::Crash as u32;
+    crashed || outcome == Outcome::StepLimit
 }
 
 fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings) {
