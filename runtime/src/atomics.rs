@@ -82,6 +82,9 @@ pub extern "C" fn before(address: usize, raw: u32, site: usize, registers: usize
     if Heap::contains(address) {
         access::check_heap(address, shape.size, site, writes);
     }
+    // The first to touch it is not the program's own instruction: a crash here is the program's all the same.
+    exec::get().last_site = site;
+    exec::get().last_atomic = address;
     let old = value(address, shape.size);
     *OLD.get() = old;
     if shape.kind == AtomicKind::Load {

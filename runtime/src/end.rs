@@ -83,7 +83,7 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
         quit(70);
     }
     channel::header().signal = signal as u32;
-    let mut details = Details::at(last_site(context.instruction()));
+    let mut details = Details::at(last_site(context.instruction(), info.address));
     details.address = info.address;
     if crate::syscalls::program_handles(signal) {
         let text = format_args!(
@@ -110,9 +110,10 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
 
 /// The site of the last hook, if it is in the code that is running. In a library's code the frames know better: they
 /// note every call.
-fn last_site(instruction: usize) -> usize {
-    let site = exec::get().last_site;
-    if site != 0 && names::are_together(site, instruction) { site } else { 0 }
+fn last_site(instruction: usize, address: usize) -> usize {
+    let (site, atomic) = (exec::get().last_site, exec::get().last_atomic);
+    let is_atomic = address.wrapping_sub(atomic) < 16;
+    if site != 0 && (names::are_together(site, instruction) || is_atomic) { site } else { 0 }
 }
 
 /// The controller found that nothing moves.

@@ -22,6 +22,8 @@ pub struct Exec {
     pub quiet_hooks: u32,
     /// Where the last hook was called: a crash of instrumented code is there.
     pub last_site: usize,
+    /// The address of the last atomic access.
+    pub last_atomic: usize,
     pub heap: Heap,
     pub syscalls: syscalls::State,
     pub keys: Keys,
