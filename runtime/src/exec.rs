@@ -10,9 +10,6 @@ use core::mem::MaybeUninit;
 use symdpor_abi::MAX_THREADS;
 use symdpor_detect::heap::Heap;
 
-/// No address, nor close to one.
-const NOWHERE: usize = 1 << 63;
-
 #[repr(C, align(4096))]
 pub struct Exec {
     /// The running thread's newest shadow frame: what `Hooks::top` of every module points to.
@@ -25,7 +22,7 @@ pub struct Exec {
     pub quiet_hooks: u32,
     /// Where the last hook was called: a crash of instrumented code is there.
     pub last_site: usize,
-    /// The address of the last atomic access, or [`NOWHERE`].
+    /// 1 + the address of the last atomic access.
     pub last_atomic: usize,
     pub heap: Heap,
     pub syscalls: syscalls::State,
