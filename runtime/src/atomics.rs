@@ -84,7 +84,7 @@ pub extern "C" fn before(address: usize, raw: u32, site: usize, registers: usize
     }
     // The first to touch it is not the program's own instruction: a crash here is the program's all the same.
     exec::get().last_site = site;
-    exec::get().last_atomic = address + 1;
+    exec::get().last_atomic = address.wrapping_add(1);
     let old = value(address, shape.size);
     *OLD.get() = old;
     if shape.kind == AtomicKind::Load {

@@ -112,7 +112,7 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
 /// note every call.
 fn last_site(instruction: usize, address: usize) -> usize {
     let (site, atomic) = (exec::get().last_site, exec::get().last_atomic);
-    let is_atomic = (address + 1).wrapping_sub(atomic) < 16 && atomic != 0;
+    let is_atomic = address.wrapping_add(1).wrapping_sub(atomic) < 16 && atomic != 0;
     if site != 0 && (names::are_together(site, instruction) || is_atomic) { site } else { 0 }
 }
 
