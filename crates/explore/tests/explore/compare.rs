@@ -1,6 +1,7 @@
 //! Every algorithm sees every outcome: random programs against brute force.
 //!
-//! `SYMDPOR_SEED` and `SYMDPOR_PROGRAMS` choose other programs, and how many; `SYMDPOR_EXECUTIONS` how large they may be.
+//! `SYMDPOR_SEED` and `SYMDPOR_PROGRAMS` choose other programs, and how many; `SYMDPOR_EXECUTIONS` how large they may be,
+//! `SYMDPOR_KIND` of which kind they are.
 
 use crate::brute;
 use crate::generate::{Kind, Rng, program};
@@ -113,6 +114,17 @@ impl Totals {
     }
 }
 
+/// All algorithms see what brute force sees of a program, which is small.
+pub fn assert_complete(program: &Program) -> Outcomes {
+    let limits = Limits { states: 1_000_000, executions: 100_000 };
+    for algorithm in [Algorithm::None, Algorithm::Dpor, Algorithm::Source] {
+        if fails(program, algorithm, limits) {
+            report(program, algorithm, limits);
+        }
+    }
+    brute::outcomes(program, limits.states).expect("a small program")
+}
+
 pub fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().map_or(default, |v| v.parse().expect("a number"))
 }
@@ -122,7 +134,9 @@ fn algorithms_agree_with_brute_force_on_random_programs() {
     let programs = number("SYMDPOR_PROGRAMS", 21_000);
     let mut rng = Rng::new(number("SYMDPOR_SEED", 1));
     let mut totals = Totals::default();
-    for kind in Kind::ALL.into_iter().cycle() {
+    let only = std::env::var("SYMDPOR_KIND").ok();
+    let kinds = Kind::ALL.into_iter().filter(|k| only.as_ref().is_none_or(|o| *o == format!("{k:?}")));
+    for kind in kinds.cycle() {
         totals.compare(&program(&mut rng, kind), limits());
         if totals.programs == programs {
             break;

@@ -125,3 +125,13 @@ fn known_benchmarks_are_pinned() {
     assert_eq!(counts(&indexer(2)), [(2, 0), (2, 0)]);
     assert_eq!(counts(&filesystem(3)), [(18, 0), (12, 0)]);
 }
+
+/// Every failed attempt counts, for it could have been the last before the lock was free; each class is run once even so.
+#[test]
+fn spinning_is_pinned() {
+    let x = View::whole(0);
+    let locked = vec![SpinLock(x), PlainLoad(0, 0), PlainStore(0, 1), Store(x, 0)];
+    assert_eq!([1, 2, 3].map(|n| source(&vec![locked.clone(); n])), [(1, 0), (4, 0), (56, 0)]);
+    let waiters = |n: usize| [vec![vec![Spin(x, 1)]; n], vec![vec![Store(x, 1)]]].concat();
+    assert_eq!([1, 2, 3].map(|n| source(&waiters(n))), [(2, 0), (4, 0), (8, 0)]);
+}

@@ -55,6 +55,7 @@ pub enum Kind {
     Creation,
     Ends,
     Once,
+    Spins,
     /// Many threads that do little.
     Crowd,
     /// Two threads that do much.
@@ -62,7 +63,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -71,6 +72,7 @@ impl Kind {
         Kind::Creation,
         Kind::Ends,
         Kind::Once,
+        Kind::Spins,
         Kind::Crowd,
         Kind::Deep,
     ];
@@ -112,6 +114,7 @@ impl Kind {
             }
             Kind::Deep => Kind::Mixed.segments(),
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
+            Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
         }
     }
 }
@@ -391,6 +394,27 @@ impl Generator {
         if locked {
             code.push(Instr::Unlock(m));
         }
+    }
+
+    fn spin(&mut self, code: &mut Vec<Instr>) {
+        let view = self.view();
+        code.push(Instr::Spin(view, 1 + self.rng.value(2)));
+        if self.rng.percent(50) {
+            self.atom_or_plain(code);
+        }
+    }
+
+    fn spin_either(&mut self, code: &mut Vec<Instr>) {
+        let (one, other) = (self.view(), self.view());
+        code.push(Instr::SpinEither(one, other, 1 + self.rng.value(2)));
+        self.atom(code);
+    }
+
+    fn spin_locked(&mut self, code: &mut Vec<Instr>) {
+        let view = View::whole(self.rng.byte(self.cells));
+        code.push(Instr::SpinLock(view));
+        self.atom_or_plain(code);
+        code.push(Instr::Store(view, 0));
     }
 
     fn once(&mut self, code: &mut Vec<Instr>) {

@@ -5,7 +5,7 @@
 
 use crate::program::*;
 use symdpor_abi::object::Region;
-use symdpor_abi::op::{NO_THREAD, TRIED};
+use symdpor_abi::op::{NO_THREAD, TRIED, dependent};
 use symdpor_trace::{ObjectId, Op, OpKind};
 
 pub type Clock = [u8; THREADS];
@@ -29,6 +29,9 @@ pub struct Thread {
     pub regs: [i8; REGS],
     handles: [u8; HANDLES],
     loops: u8,
+    /// What a spinning thread has looked at in vain since it was last written, as bits, and what it looks at next.
+    vain: u8,
+    turn: u8,
     clock: Clock,
 }
 
@@ -111,7 +114,7 @@ impl Thread {
     fn new(code: u8, number: usize, mut clock: Clock) -> Thread {
         clock[number] = 1;
         let handles = [NOBODY; HANDLES];
-        Thread { code, pc: 0, phase: Phase::Running, regs: [0; REGS], handles, loops: 0, clock }
+        Thread { code, pc: 0, phase: Phase::Running, regs: [0; REGS], handles, loops: 0, vain: 0, turn: 0, clock }
     }
 }
 
@@ -150,7 +153,11 @@ impl State {
             Instr::Load(_, view) => view_op(OpKind::AtomicLoad, view),
             Instr::Store(view, _) | Instr::StoreReg(view, _) => view_op(OpKind::AtomicStore, view),
             Instr::Add(_, view, _) => view_op(OpKind::AtomicRmw, view),
-            Instr::Cas(_, view, ..) => view_op(OpKind::AtomicCas, view),
+            Instr::Cas(_, view, ..) | Instr::SpinLock(view) => view_op(OpKind::AtomicCas, view),
+            Instr::Spin(view, _) => view_op(OpKind::AtomicLoad, view),
+            Instr::SpinEither(one, other, _) => {
+                view_op(OpKind::AtomicLoad, if self.threads[t].turn == 0 { one } else { other })
+            }
             Instr::Lock(m) => mutex_op(OpKind::MutexLock, m),
             Instr::TryLock(_, m) => mutex_op(OpKind::TryLock, m),
             Instr::Unlock(m) => mutex_op(OpKind::MutexUnlock, m),
@@ -173,6 +180,8 @@ impl State {
         match (self.threads[t].phase, instr) {
             (Phase::Ended | Phase::Waiting, _) => false,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
+            (_, Instr::Spin(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
+            (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
             (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
             (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
             (_, Instr::Join(h)) => self.threads[self.threads[t].handles[h as usize] as usize].phase == Phase::Ended,
@@ -191,6 +200,9 @@ impl State {
     /// Makes the transition of an enabled thread.
     pub fn step(&mut self, program: &Program, t: usize, alternative: u16) -> Done {
         let (op, mut stop) = self.operate(program, t, alternative);
+        if matches!(op.kind, OpKind::AtomicStore | OpKind::AtomicRmw) {
+            self.wake_spinners(program, &op);
+        }
         // What comes after the operation is not covered by what the operation itself released.
         self.threads[t].clock[t] += 1;
         if stop.is_none() {
@@ -204,6 +216,20 @@ impl State {
         Done { op, stop }
     }
 
+    /// Whether the thread spins in vain.
+    pub fn spins(&self, program: &Program, t: usize) -> bool {
+        self.threads[t].vain != 0 && !self.enabled(program, t)
+    }
+
+    fn wake_spinners(&mut self, program: &Program, write: &Op) {
+        for t in 0..self.threads.len() {
+            let views = self.instr(program, t).map_or([None, None], Instr::spins_on);
+            if views.into_iter().flatten().any(|v| dependent(&view_op(OpKind::AtomicLoad, v), write)) {
+                self.threads[t].vain = 0;
+            }
+        }
+    }
+
     fn operate(&mut self, program: &Program, t: usize, alternative: u16) -> (Op, Option<Stop>) {
         let pending = self.pending(program, t).expect("an enabled thread has an operation");
         let instr = self.instr(program, t).expect("an enabled thread has an instruction");
@@ -213,12 +239,22 @@ impl State {
             self.threads[t].pc += 1;
             return (pending, None);
         }
-        if !matches!(instr, Instr::Wait(..)) {
+        if !matches!(instr, Instr::Wait(..)) && instr.spins_on() == [None, None] {
             self.threads[t].pc += 1;
         }
         match instr {
             Instr::Load(..) | Instr::Store(..) | Instr::StoreReg(..) | Instr::Add(..) | Instr::Cas(..) => {
                 (self.atomic(t, instr, pending), None)
+            }
+            Instr::Spin(view, value) => (self.spin(t, view, value, false, pending), None),
+            Instr::SpinEither(one, other, value) => {
+                let view = if self.threads[t].turn == 0 { one } else { other };
+                (self.spin(t, view, value, true, pending), None)
+            }
+            Instr::SpinLock(view) => {
+                let op = self.atomic(t, Instr::Cas(3, view, 0, 1), pending);
+                self.spun(t, op.kind == OpKind::AtomicRmw, false);
+                (op, None)
             }
             Instr::Lock(_) | Instr::TryLock(..) | Instr::Unlock(_) => self.mutex(t, instr, pending),
             Instr::Wait(c, m) => (pending, self.wait(t, c, m)),
@@ -284,6 +320,24 @@ impl State {
             _ => {}
         }
         op
+    }
+
+    fn spin(&mut self, t: usize, view: View, value: i8, either: bool, op: Op) -> Op {
+        self.acquire(t, view);
+        self.spun(t, self.digest(view) == value, either);
+        op
+    }
+
+    /// A spinning thread has looked, and goes on if it saw what it wanted.
+    fn spun(&mut self, t: usize, done: bool, either: bool) {
+        let thread = &mut self.threads[t];
+        if done {
+            (thread.vain, thread.turn) = (0, 0);
+            thread.pc += 1;
+        } else {
+            thread.vain |= 1 << thread.turn;
+            thread.turn ^= either as u8;
+        }
     }
 
     fn acquire(&mut self, t: usize, view: View) {

@@ -8,6 +8,7 @@ mod generate;
 mod machine;
 mod odd;
 mod program;
+mod regressions;
 mod repeat;
 mod run;
 mod shrink;

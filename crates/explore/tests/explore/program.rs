@@ -53,6 +53,13 @@ pub enum Instr {
     Add(u8, View, i8),
     /// If the digest is the first value, stores the second. The register says whether it was.
     Cas(u8, View, i8, i8),
+    /// Loads until the digest is the value. A thread that has read all it looks at in vain is blocked until some of that is
+    /// written, as in the real runtime.
+    Spin(View, i8),
+    /// Loads the one and the other in turn until one is the value.
+    SpinEither(View, View, i8),
+    /// Tries to exchange 0 for 1 until that succeeds.
+    SpinLock(View),
     /// Invisible.
     PlainLoad(u8, u8),
     PlainStore(u8, i8),
@@ -80,6 +87,17 @@ pub enum Instr {
     Loop(u8, u8),
     /// Fails, with this number, if the register has the value.
     AssertNot(u8, i8, u8),
+}
+
+impl Instr {
+    /// What a spinning thread looks at.
+    pub fn spins_on(self) -> [Option<View>; 2] {
+        match self {
+            Instr::Spin(view, _) | Instr::SpinLock(view) => [Some(view), None],
+            Instr::SpinEither(one, other, _) => [Some(one), Some(other)],
+            _ => [None, None],
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

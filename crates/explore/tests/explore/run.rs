@@ -38,7 +38,9 @@ impl Outcome {
             return Outcome::Final(state.visible());
         }
         let pending = (0..state.threads.len()).filter_map(|t| Some((t, state.pending(program, t)?)));
-        let blocked = pending.map(|(t, op)| (t, op.kind as u8, op.object.0)).collect();
+        // Which of the things that it looks at is next for a spinning thread does not matter.
+        let object = |t: usize, op: Op| if state.spins(program, t) { 0 } else { op.object.0 };
+        let blocked = pending.map(|(t, op)| (t, op.kind as u8, object(t, op))).collect();
         Outcome::Deadlock(blocked, state.visible())
     }
 }
@@ -74,7 +76,9 @@ pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
         let enabled = enabled_set(&run.state, program);
         if enabled.is_empty() {
             let outcome = Outcome::of_end(&run.state, program);
-            return run.end(End::Complete, Some(outcome));
+            // The real runtime calls it a livelock, which is an error of its own.
+            let spins = (0..run.state.threads.len()).any(|t| run.state.spins(program, t));
+            return run.end(if spins { End::Cut } else { End::Complete }, Some(outcome));
         }
         let Some(choice) = run.choose(plan, &enabled) else { return run.end(End::SleepBlocked, None) };
         assert!(enabled.contains(choice.thread), "the plan names a thread that cannot run");

@@ -1,0 +1,87 @@
+//! Programs that some version of some algorithm lost outcomes of.
+
+use crate::compare::assert_complete;
+use crate::counts::fork_join;
+use crate::program::{Instr::*, Program, View};
+use crate::run::Outcome;
+
+const X: View = View::whole(0);
+const Y: View = View::whole(1);
+
+fn halves(cell: u8) -> [View; 2] {
+    [0, 2].map(|from| View { cell, from, lanes: 2, wide: false })
+}
+
+/// The exchange fails once the upper half is written, and is then a read; the read of the lower half depends on it still.
+#[test]
+fn a_failed_exchange_and_a_read_of_half_of_it() {
+    let [low, high] = halves(0);
+    let main = vec![Create(1, 0), Create(2, 1), Cas(0, X, 0, 1)];
+    let codes = vec![main, vec![Once(1, 1), Store(high, 1)], vec![Load(1, low)]];
+    assert_complete(&Program { codes, recursive: 0 });
+}
+
+/// The same with sixteen bytes.
+#[test]
+fn a_failed_wide_exchange_and_a_read_of_half_of_it() {
+    let main = vec![Create(1, 0), Create(2, 1), Cas(0, View { wide: true, ..X }, 0, 1)];
+    let codes = vec![main, vec![Lock(1), Add(1, Y, 1)], vec![Load(1, X)]];
+    assert_complete(&Program { codes, recursive: 0 });
+}
+
+/// A backtrack point that names a thread which sleeps there by inheritance is not enough.
+#[test]
+fn the_thread_to_add_is_asleep() {
+    let tail = [Lock(0), Add(0, X, 1), Unlock(0)];
+    let workers = [
+        [vec![Store(Y, 2)], tail.to_vec()].concat(),
+        vec![Store(X, 2), Add(0, Y, 1)],
+        [vec![Add(0, Y, 1)], tail.to_vec()].concat(),
+    ];
+    assert_complete(&fork_join(&workers));
+}
+
+/// A third thread decides whether another's access happens at all.
+#[test]
+fn a_third_thread() {
+    let workers =
+        [vec![PlainLoad(1, 0), Add(0, X, 1)], vec![Add(0, X, 1)], vec![Add(0, X, 1), If(0, 1, 1), PlainStore(0, 1)]];
+    assert!(assert_complete(&fork_join(&workers)).contains(&Outcome::Race));
+}
+
+/// Of several reads that a write conflicts with, not only the last one counts.
+#[test]
+fn not_only_the_last_conflict() {
+    let one = vec![Add(0, Y, 1), If(0, 1, 1), Store(X, 1)];
+    let main =
+        vec![Create(1, 1), Create(2, 2), Load(0, X), Create(3, 0), Join(0), Join(1), Join(2), AssertNot(0, 1, 0)];
+    let codes = vec![main, one.clone(), vec![Load(1, X), Add(1, Y, 1)], one];
+    let outcomes = assert_complete(&Program { codes, recursive: 0 });
+    assert!(outcomes.iter().any(|o| matches!(o, Outcome::Assertion(..))));
+}
+
+/// A lock that is pending while only sleeping threads can run competes with its holder all the same.
+#[test]
+fn two_locks_in_both_orders() {
+    let both = |m: u8| vec![Lock(m), Lock(1 - m), Add(0, X, 1), Unlock(1 - m), Unlock(m)];
+    let outcomes = assert_complete(&fork_join(&[both(0), both(1), both(0)]));
+    assert!(outcomes.iter().any(|o| matches!(o, Outcome::Deadlock(..))));
+}
+
+/// The process ends while others run: before, between and after what they do.
+#[test]
+fn the_end_of_the_process_at_any_time() {
+    let main = vec![Create(1, 0), Create(2, 1), Exit(3)];
+    let codes = vec![main, vec![Store(X, 1), Lock(0), Store(X, 2)], vec![Lock(0), Store(Y, 1), Unlock(0)]];
+    let outcomes = assert_complete(&Program { codes, recursive: 0 });
+    assert!(outcomes.iter().all(|o| matches!(o, Outcome::Exit(3, _))));
+    assert!(outcomes.len() > 5);
+}
+
+/// An error in one thread must not hide those of others.
+#[test]
+fn errors_in_several_threads() {
+    let fails = |number: u8| vec![Load(0, X), AssertNot(0, 0, number)];
+    let outcomes = assert_complete(&fork_join(&[fails(1), fails(2), [vec![Load(1, Y)], fails(3)].concat()]));
+    assert_eq!(outcomes.len(), 3);
+}
