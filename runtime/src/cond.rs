@@ -10,6 +10,22 @@ use symdpor_abi::channel::ErrorKind;
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 
 const COND_BYTES: usize = 48;
+/// Where a destroyed one is marked, and with what: libc's words are otherwise not used, and initialisers zero them.
+const MARK_OFFSET: usize = 40;
+const DESTROYED: u32 = 0xdead_c04d;
+
+#[allow(clippy::mut_from_ref)]
+fn mark(address: usize) -> &'static mut u32 {
+    // SAFETY: the program says that there is a condition variable; a wild pointer faults as the program's crash.
+    unsafe { &mut *((address + MARK_OFFSET) as *mut u32) }
+}
+
+fn check(address: usize, what: &str) {
+    access::synchronisation_object(address, 4);
+    if *mark(address) == DESTROYED {
+        misuse(what);
+    }
+}
 
 fn op(kind: OpKind, address: usize) -> Op {
     Op::new(kind, names::object(address))
@@ -47,7 +63,7 @@ fn wake(number: u16) {
 }
 
 pub fn wait(address: usize, with: usize) -> i32 {
-    access::synchronisation_object(address, 4);
+    check(address, "a destroyed condition variable is waited for");
     access::synchronisation_object(with, 4);
     if !mutex::is_mine(with) {
         misuse("a condition variable is waited for with a mutex that the thread does not hold");
@@ -69,7 +85,7 @@ pub fn wait(address: usize, with: usize) -> i32 {
 }
 
 pub fn signal(address: usize) -> i32 {
-    access::synchronisation_object(address, 4);
+    check(address, "a destroyed condition variable is signalled");
     if !crate::snapshot::is_taken() {
         return 0;
     }
@@ -85,7 +101,7 @@ pub fn signal(address: usize) -> i32 {
 }
 
 pub fn broadcast(address: usize) -> i32 {
-    access::synchronisation_object(address, 4);
+    check(address, "a destroyed condition variable is signalled");
     if !crate::snapshot::is_taken() {
         return 0;
     }
@@ -104,10 +120,11 @@ pub fn init(address: usize) -> i32 {
 }
 
 pub fn destroy(address: usize) -> i32 {
-    access::synchronisation_object(address, 4);
+    check(address, "a destroyed condition variable is destroyed again");
     if waiters(address) > 0 {
         misuse("a condition variable that threads wait for is destroyed");
     }
     access::write(address, COND_BYTES);
+    *mark(address) = DESTROYED;
     0
 }
