@@ -9,7 +9,6 @@ use crate::syscalls::{self, errno, signals};
 use crate::threads::number_of;
 
 fn refuse(name: &str) -> ! {
-    crate::init::ensure();
     unsupported(format_args!("the program calls {name}(), which symdpor cannot control yet"))
 }
 
@@ -34,6 +33,7 @@ macro_rules! refused {
         $(
             #[unsafe(no_mangle)]
             extern "C" fn $name() -> ! {
+                crate::init::ensure();
                 $how(stringify!($name))
             }
         )*

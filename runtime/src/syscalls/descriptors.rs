@@ -119,11 +119,22 @@ pub fn kind(fd: usize) -> Result<Kind, isize> {
     if is_hidden(fd) {
         return Err(EBADF);
     }
-    let Some(known) = TABLE.get().kinds.get_mut(fd) else { return classify(fd) };
+    let Some(known) = TABLE.get().kinds.get_mut(fd) else { return kind_of_high(fd) };
     if *known == Kind::Unknown {
         *known = classify(fd)?;
     }
     Ok(*known)
+}
+
+/// A descriptor that is not kept track of. After the snapshot no new ones are made, and old ones cannot be put back.
+fn kind_of_high(fd: usize) -> Result<Kind, isize> {
+    let kind = classify(fd)?;
+    if is_taken() {
+        crate::end::unsupported(format_args!(
+            "the program uses descriptor {fd} after its first thread was created; only those below {LIMIT} are supported"
+        ));
+    }
+    Ok(kind)
 }
 
 /// The beginning of the kernel's `struct stat`, and room for the rest.

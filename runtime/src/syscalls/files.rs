@@ -3,16 +3,17 @@
 //! Standard input and output go to their own modules whatever their number. Reading files is real: contents do not
 //! change, and offsets are put back. After the snapshot nothing is written anywhere but to sinks.
 
-use super::descriptors::{Kind, kind, moves, number, path_of, refuse_other};
+use super::descriptors::{Kind, is_hidden, kind, moves, number, path_of, refuse_other};
 use super::errno::{EBADF, EFAULT, EINVAL, ESPIPE};
 use super::kernel::{self, load, mapped, real, writable};
 use super::names::{name, nr};
 use super::{Args, random, refusal, stdin};
 use crate::snapshot::is_taken;
 
-/// Sizes of the kernel's `struct stat` and `struct statfs`.
+/// Sizes of the kernel's `struct stat`, `struct statfs` and `struct statx`.
 pub const STAT_BYTES: usize = 144;
 pub const STATFS_BYTES: usize = 120;
+const STATX_BYTES: usize = 256;
 
 /// What a transfer goes to or comes from, once errors are out of the way.
 fn kind_or_error(argument: usize, transfer: impl FnOnce(usize, Kind) -> isize) -> isize {
@@ -164,6 +165,16 @@ pub fn query(call: usize, args: Args) -> isize {
         writable(args[1], len);
         real(call, args)
     })
+}
+
+/// `newfstatat` and `statx`, which ask about a descriptor too, if the path is empty.
+pub fn query_at(call: usize, args: Args) -> isize {
+    let (output, len) = if call == nr::statx { (4, STATX_BYTES) } else { (2, STAT_BYTES) };
+    if is_hidden(number(args[0])) {
+        return EBADF;
+    }
+    writable(args[output], len);
+    real(call, args)
 }
 
 /// `fsync` and its like: nothing has been written that could be lost.

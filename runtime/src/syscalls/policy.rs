@@ -33,7 +33,6 @@ const fn sized(argument: usize, len: usize) -> Output {
 /// Most groups that a process can be in would fit into this many bytes for any sensible machine.
 const GROUPS_BYTES: usize = 4 * 1024;
 const UNAME_BYTES: usize = 390;
-const STATX_BYTES: usize = 256;
 
 pub fn rule(number: usize) -> Rule {
     if number > HIGHEST {
@@ -83,8 +82,7 @@ fn descriptors(number: usize) -> Option<Rule> {
 fn questions(number: usize) -> Option<Rule> {
     Some(match number {
         nr::stat | nr::lstat => Pass(const { &[out(1, STAT_BYTES)] }),
-        nr::newfstatat => Pass(const { &[out(2, STAT_BYTES)] }),
-        nr::statx => Pass(const { &[out(4, STATX_BYTES)] }),
+        nr::newfstatat | nr::statx => Do(files::query_at),
         nr::statfs => Pass(const { &[out(1, STATFS_BYTES)] }),
         nr::access | nr::faccessat | nr::faccessat2 => Pass(&[]),
         nr::readlink => Pass(const { &[sized(1, 2)] }),
