@@ -4,7 +4,7 @@ use crate::session::Ended;
 use std::collections::BTreeMap;
 use symdpor_abi::channel::{self, ErrorKind, Header, Outcome};
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
-use symdpor_trace::failure::{Event, Failure, Race, RaceAccess, Stack, StackRole, Wait};
+use symdpor_trace::failure::{Event, Failure, Race, RaceAccess, Stack, StackRole, Wait, telling};
 use symdpor_trace::file::ThreadInfo;
 use symdpor_trace::{FailureKind, Location, ThreadId};
 use symdpor_worker::decode::{RawError, RawPending, RawStack};
@@ -42,9 +42,9 @@ impl Describe<'_> {
             FailureKind::Deadlock => None,
             _ => Some(ThreadId(header.current_thread as u16)),
         };
-        let innermost = stacks.iter().find(|s| s.role == StackRole::Error).and_then(|s| s.frames.first().cloned());
-        let location = self.sites.location(error.site).or(innermost);
-        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p, trace)).collect();
+        let frames = stacks.iter().find(|s| s.role == StackRole::Error).map_or(&[][..], |s| &s.frames);
+        let location = telling(frames).cloned().or_else(|| telling(&self.sites.frames(error.site)).cloned());
+        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p, trace, waiting(&stacks, p.thread))).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
         let location = location.or_else(|| self.last_place(kind, header, trace));
@@ -81,18 +81,19 @@ impl Describe<'_> {
         Race { object, this: access(error.thread, 1, 4), earlier: access(error.other_thread, 2, 8) }
     }
 
-    fn wait(&self, pending: &RawPending, trace: &Trace) -> Wait {
+    fn wait(&self, pending: &RawPending, trace: &Trace, stack: Option<&Stack>) -> Wait {
         let joined = (pending.op.kind == OpKind::ThreadJoin && pending.op.arg != NO_THREAD)
             .then_some(ThreadId(pending.op.arg as u16));
+        let frames = stack.map_or_else(|| self.sites.frames(pending.site), |s| s.frames.clone());
         Wait {
             thread: pending.thread,
             enabled: pending.enabled,
             op: pending.op.kind,
             object: self.awaited(pending, trace),
             joined,
-            location: self.sites.location(pending.site),
+            location: telling(&frames).cloned(),
             holder: pending.holder,
-            held_since: self.sites.location(pending.held_since),
+            held_since: telling(&self.sites.frames(pending.held_since)).cloned(),
         }
     }
 
@@ -120,14 +121,20 @@ impl Describe<'_> {
         if is_access || !self.globals.knows(op.object) { written.unwrap_or(global) } else { global }
     }
 
-    /// The steps with the places they refer to.
-    pub fn events(&self, trace: &Trace) -> (Vec<Event>, Vec<Location>) {
+    /// The steps with the places they refer to. `stacks` has one for each step, or none at all.
+    pub fn events(&self, trace: &Trace, stacks: &[RawStack]) -> (Vec<Event>, Vec<Location>) {
         let mut places = Places::default();
-        let events = (0..trace.len()).map(|i| self.event(&trace.step(i), &mut places)).collect();
+        let event = |i| {
+            let step = trace.step(i);
+            let site = [step.site];
+            self.event(&step, stacks.get(i).map_or(&site, |s| &s.frames), &mut places)
+        };
+        let events = (0..trace.len()).map(event).collect();
         (events, places.locations)
     }
 
-    pub fn event(&self, step: &channel::Step, places: &mut Places) -> Event {
+    /// One step of a thread that is in these frames, innermost first.
+    pub fn event(&self, step: &channel::Step, frames: &[u32], places: &mut Places) -> Event {
         let op = &step.op;
         let is_wait = op.kind == OpKind::CondWait;
         Event {
@@ -140,33 +147,46 @@ impl Describe<'_> {
             object2: if is_wait { self.globals.describe(op.object2, op.mask2) } else { String::new() },
             values: (step.flags & 1 != 0).then_some((step.old_value, step.new_value)),
             alternatives: step.alternatives,
-            location: places.number(step.site, self.sites),
+            location: places.number(frames, self.sites),
         }
     }
+}
+
+/// Where a thread that is not running was.
+fn waiting(stacks: &[Stack], thread: ThreadId) -> Option<&Stack> {
+    stacks
+        .iter()
+        .find(|s| s.thread == thread && matches!(s.role, StackRole::Other | StackRole::Error) && !s.frames.is_empty())
 }
 
 /// The places of events, each kept once.
 #[derive(Default)]
 pub struct Places {
     locations: Vec<Location>,
-    /// By site.
-    numbers: BTreeMap<u32, u32>,
+    numbers: BTreeMap<Location, u32>,
+    /// By the sites of a stack, which are many times the same.
+    known: BTreeMap<Vec<u32>, u32>,
 }
 
 impl Places {
-    /// 1 + its index, or 0.
-    fn number(&mut self, site: u32, sites: &Sites) -> u32 {
-        if let Some(number) = self.numbers.get(&site) {
+    /// 1 + the index of the frame that says most, or 0.
+    fn number(&mut self, sites: &[u32], table: &Sites) -> u32 {
+        if let Some(number) = self.known.get(sites) {
             return *number;
         }
-        let number = match sites.location(site) {
-            Some(location) => {
-                self.locations.push(location);
-                self.locations.len() as u32
-            }
-            None => 0,
-        };
-        self.numbers.insert(site, number);
+        let frames: Vec<Location> = sites.iter().flat_map(|&s| table.frames(s)).collect();
+        let number = telling(&frames).map_or(0, |l| self.number_of(l));
+        self.known.insert(sites.to_vec(), number);
+        number
+    }
+
+    fn number_of(&mut self, location: &Location) -> u32 {
+        if let Some(number) = self.numbers.get(location) {
+            return *number;
+        }
+        self.locations.push(location.clone());
+        let number = self.locations.len() as u32;
+        self.numbers.insert(location.clone(), number);
         number
     }
 }

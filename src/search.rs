@@ -4,13 +4,13 @@ use crate::describe::{Describe, Places, failure_kind, signal_name, threads};
 use crate::session::{Ended, Ran, Session, Unexpected};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use symdpor_abi::channel::Outcome;
+use symdpor_abi::channel::{self, Outcome};
 use symdpor_explore::{Checked, Explorer};
 use symdpor_report::Counts;
 use symdpor_trace::failure::{Failure, OutputChunk, Signature, Stack, StackRole};
 use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
 use symdpor_trace::{Choice, End, FailureKind, Plan};
-use symdpor_worker::decode::RawError;
+use symdpor_worker::decode::{RawError, RawStack};
 use symdpor_worker::{Death, WorkerError};
 
 /// Why the search ended.
@@ -190,16 +190,14 @@ impl<'a> Search<'a> {
             return None;
         }
         let output = self.session.output(&ended.header);
-        if kind == FailureKind::DataRace {
-            self.add_earlier_stack(&mut error);
-        }
+        let stacks = self.look_again(kind, &mut error);
         let sites = self.session.sites();
         let describe = Describe { sites: &sites, globals: self.session.globals() };
         let failure = describe.failure(kind, ended, &error, self.session.trace());
         if !self.seen.insert(failure.signature()) {
             return None;
         }
-        let (events, locations) = describe.events(self.session.trace());
+        let (events, locations) = describe.events(self.session.trace(), &stacks);
         Some(TraceFile {
             program: self.program.clone(),
             options: self.options,
@@ -213,12 +211,15 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The runtime keeps no stacks of earlier accesses; the same execution, watched, shows this one.
-    fn add_earlier_stack(&mut self, error: &mut RawError) {
-        let again = self.session.watch(error.object, &mut || false);
-        let earlier = again.into_iter().flat_map(|e| e.stacks);
-        error.stacks.retain(|s| s.role != symdpor_abi::channel::StackRole::Earlier);
-        error.stacks.extend(earlier.filter(|s| s.role == symdpor_abi::channel::StackRole::Earlier));
+    /// The runtime keeps no stacks of steps and earlier accesses; the same execution, watched, shows them.
+    fn look_again(&mut self, kind: FailureKind, error: &mut RawError) -> Vec<RawStack> {
+        let Some(again) = self.session.watch(error.object, &mut || false) else { return vec![] };
+        if kind == FailureKind::DataRace && again.outcome == Outcome::Error {
+            let earlier = again.error.into_iter().flat_map(|e| e.stacks);
+            error.stacks.retain(|s| s.role != channel::StackRole::Earlier);
+            error.stacks.extend(earlier.filter(|s| s.role == channel::StackRole::Earlier));
+        }
+        again.stacks
     }
 
     /// An execution of which there is no trace: the search cannot go on from it.
@@ -302,7 +303,7 @@ fn bare(kind: FailureKind, message: String) -> Failure {
 
 /// Where in the source a step happened, for messages.
 pub fn place_of(describe: &Describe<'_>, step: &symdpor_abi::channel::Step) -> (String, Option<Stack>) {
-    let event = describe.event(step, &mut Places::default());
+    let event = describe.event(step, &[step.site], &mut Places::default());
     let frames = describe.sites.frames(step.site);
     let stack = Stack { thread: event.thread, role: StackRole::Error, frames };
     let stack = Some(stack).filter(|s| !s.frames.is_empty());

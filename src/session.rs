@@ -5,7 +5,7 @@
 use symdpor_abi::channel::{Header, Outcome, options};
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::{Choice, End, Execution, ObjectId, Plan};
-use symdpor_worker::decode::{self, RawPending};
+use symdpor_worker::decode::{self, RawPending, RawStack};
 use symdpor_worker::{
     Answer, Damaged, Death, Divergence, Globals, RawError, Request, Settings, Sites, Trace, TraceError, Worker,
     WorkerError,
@@ -37,6 +37,14 @@ pub struct Ended {
     pub outcome: Outcome,
     pub header: Header,
     pub pending: Vec<RawPending>,
+}
+
+/// What a second look at an execution shows.
+pub struct Watched {
+    pub outcome: Outcome,
+    pub error: Option<RawError>,
+    /// One per step, or none at all.
+    pub stacks: Vec<RawStack>,
 }
 
 /// Where and how a repeated execution went another way.
@@ -109,14 +117,17 @@ impl Session {
         Unexpected { step: header.step_count as usize, divergence: None, message }
     }
 
-    /// Runs the last execution again to learn where its memory was accessed before: the error of that second run.
-    pub fn watch(&mut self, object: ObjectId, stop: &mut dyn FnMut() -> bool) -> Option<RawError> {
+    /// Runs the last execution again to learn what ordinary executions do not keep: where `object` was accessed before,
+    /// and the stacks of all steps. None if it went another way.
+    pub fn watch(&mut self, object: ObjectId, stop: &mut dyn FnMut() -> bool) -> Option<Watched> {
         let plan = Plan { choices: self.choices(), ..Plan::default() };
-        let request = Request { plan: &plan, options: self.bits | options::WATCH, watch: object.0 };
-        match self.worker.run(request, stop) {
-            Ok(Answer::Done(Outcome::Error, header)) => self.error(&header).ok().flatten(),
-            _ => None,
-        }
+        let watching = options::WATCH | options::STACKS;
+        let request = Request { plan: &plan, options: self.bits | watching, watch: object.0 };
+        let Ok(Answer::Done(outcome, header)) = self.worker.run(request, stop) else { return None };
+        let stacks = decode::step_stacks(self.worker.channel()?, &header).ok()?;
+        let error = self.error(&header).ok().flatten();
+        let same = stacks.iter().map(|s| s.thread).eq(self.execution.steps.iter().map(|s| s.thread));
+        Some(Watched { outcome, error, stacks: if same { stacks } else { vec![] } })
     }
 
     /// The error region of the last answer.

@@ -14,7 +14,7 @@ use crate::stack;
 use crate::sys::context;
 use crate::thread::{Life, Thread};
 use symdpor_abi::MAX_THREADS;
-use symdpor_abi::channel::{Outcome, Step, TRACE_BYTES, TRACE_OFFSET};
+use symdpor_abi::channel::{Outcome, Step, TRACE_BYTES, TRACE_OFFSET, options};
 use symdpor_abi::op::{self, Op, OpKind};
 
 const WORDS: usize = MAX_THREADS / 64;
@@ -44,6 +44,7 @@ pub fn reset() {
     header.exit_status = 0;
     header.step_count = 0;
     header.trace_len = 0;
+    header.stacks_len = 0;
     crate::output::reset();
     crate::races::begin_execution();
     crate::watch::reset();
@@ -287,6 +288,9 @@ fn record(thread: u16, alternative: u16, words: usize) {
     unsafe {
         (address as *mut Step).write(step);
         core::ptr::copy_nonoverlapping(run.enabled.as_ptr(), (address + size_of::<Step>()) as *mut u64, words);
+    }
+    if channel::says(options::STACKS) {
+        stack::write_step(thread);
     }
     run.last = address;
     run.trace_used += len;

@@ -1,11 +1,11 @@
 //! Stacks of the program, read from the shadow frames.
 
-use crate::channel::Writer;
+use crate::channel::{self, Writer};
 use crate::end::Details;
 use crate::exec;
 use crate::names;
 use crate::watch;
-use symdpor_abi::channel::{StackRecord, StackRole};
+use symdpor_abi::channel::{STACKS_BYTES, STACKS_OFFSET, StackRecord, StackRole};
 use symdpor_abi::module::{Frame, Site};
 
 pub const MAX_FRAMES: usize = 48;
@@ -101,6 +101,17 @@ pub fn write_all(writer: &mut Writer, details: &Details) -> u32 {
         }
     }
     count
+}
+
+/// Writes the stack that a thread has at the step it is about to make, after those of the steps before.
+#[cold]
+pub fn write_step(number: u16) {
+    let (exec, header) = (exec::get(), channel::header());
+    let thread = &exec.threads[number as usize];
+    let top = if number == exec.current { exec.top } else { thread.top };
+    let mut writer = Writer::resume(STACKS_OFFSET, STACKS_BYTES, header.stacks_len as usize);
+    Stack::walk(top, thread.pending_site).write(&mut writer, number as u32, StackRole::Other);
+    header.stacks_len = writer.used() as u32;
 }
 
 /// Whether a fault looks like a stack that ran out: near the stack pointer, and below or at the edge of a stack.

@@ -43,7 +43,10 @@ pub const OUTPUT_BYTES: usize = 4 << 20;
 /// The modules, as they register: see [`ModuleRecord`].
 pub const MODULES_OFFSET: usize = OUTPUT_OFFSET + OUTPUT_BYTES;
 pub const MODULES_BYTES: usize = 512 << 20;
-pub const SIZE: usize = MODULES_OFFSET + MODULES_BYTES;
+/// With [`options::STACKS`]: the stack of each step's thread before the step, a [`StackRecord`] each.
+pub const STACKS_OFFSET: usize = MODULES_OFFSET + MODULES_BYTES;
+pub const STACKS_BYTES: usize = 64 << 20;
+pub const SIZE: usize = STACKS_OFFSET + STACKS_BYTES;
 
 /// `Header::options`.
 pub mod options {
@@ -55,6 +58,8 @@ pub mod options {
     pub const SHOW_OUTPUT: u32 = 4;
     /// Record the stack of each access to `Header::watch` (to find the earlier access of a data race).
     pub const WATCH: u32 = 8;
+    /// Record the stack of each step (to report a failing execution; ordinary ones need none).
+    pub const STACKS: u32 = 16;
 }
 
 /// `Header::command`: the low 8 bits; the sequence number is above them.
@@ -177,7 +182,9 @@ pub struct Header {
     pub modules_count: u32,
     /// How memory is restored: 0 write-protected pages, 1 userfaultfd, 2 fork.
     pub restore_method: u32,
-    pub reserved: [u32; 7],
+    /// Bytes used in the region of stacks.
+    pub stacks_len: u32,
+    pub reserved: [u32; 6],
 }
 
 /// One executed transition. Followed by `enabled_words` words: the set of threads enabled *before* it, bit t of word

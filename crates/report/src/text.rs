@@ -127,9 +127,16 @@ fn stacks(text: &mut String, failure: &Failure, options: &TextOptions) {
     }
 }
 
-/// Recursion is folded; the innermost and the outermost calls are shown.
+/// Recursion is folded, and so are the calls inside of the library; of long stacks both ends are shown.
 fn frames(text: &mut String, frames: &[Location], options: &TextOptions) {
+    let mut inside = 0;
     for item in repeats::cut(repeats::fold(frames), FRAMES / 2, FRAMES / 2) {
+        let in_library = matches!(item, Item::Step(i) if i > 0 && frames[i].is_system() && frames[i - 1].is_system());
+        if in_library {
+            inside += 1;
+            continue;
+        }
+        note_inside(text, &mut inside);
         let _ = match item {
             Item::Step(i) => writeln!(text, "    {}", at(&frames[i], options)),
             Item::Repeated { steps: 1, times } => writeln!(text, "    ... the same {times} times more"),
@@ -137,14 +144,25 @@ fn frames(text: &mut String, frames: &[Location], options: &TextOptions) {
             Item::LeftOut(count) => writeln!(text, "    ... {count} more"),
         };
     }
+    note_inside(text, &mut inside);
 }
 
-/// A stack of one frame that is already named as the place where its thread waits adds nothing.
+fn note_inside(text: &mut String, calls: &mut usize) {
+    match std::mem::take(calls) {
+        0 => {}
+        1 => text.push_str("    ... 1 more call inside the library\n"),
+        n => text.push_str(&format!("    ... {n} more calls inside the library\n")),
+    }
+}
+
+/// A stack of one frame that is already named as the place where its thread waits adds nothing, nor do those of other
+/// threads unless these are why nothing goes on.
 fn says_more(stack: &Stack, failure: &Failure) -> bool {
     let wait = failure.waits.iter().find(|w| w.thread == stack.thread).and_then(|w| w.location.as_ref());
     let stuck = matches!(failure.kind, FailureKind::Deadlock | FailureKind::Livelock);
     match stack.frames.as_slice() {
         [] => false,
+        _ if stack.role == StackRole::Other && !stuck => false,
         [only] => !stuck || Some(only) != wait,
         _ => true,
     }

@@ -16,6 +16,20 @@ pub struct Location {
     pub function: String,
 }
 
+impl Location {
+    /// Whether it is in a header of the system or of the compiler, and not in what the user wrote.
+    pub fn is_system(&self) -> bool {
+        let file = self.file.as_str();
+        ["/usr/include/", "/usr/lib/", "/usr/local/include/"].iter().any(|p| file.starts_with(p))
+            || file.contains("/include/c++/")
+    }
+}
+
+/// The frame that says most to the user: the innermost one in their own code, or else the innermost one.
+pub fn telling(frames: &[Location]) -> Option<&Location> {
+    frames.iter().find(|f| !f.is_system() && f.line != 0).or(frames.first())
+}
+
 /// The kinds of error, as section 4 of the design and the JSON output name them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum FailureKind {

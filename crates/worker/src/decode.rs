@@ -314,6 +314,21 @@ fn read_error(reader: &mut Reader<'_>) -> Result<RawError, Damaged> {
     Ok(error)
 }
 
+/// The stacks of the steps, in order; as many as there was room for.
+pub fn step_stacks(channel: &Channel, header: &Header) -> Result<Vec<RawStack>, Damaged> {
+    let len = header.stacks_len as usize;
+    if len > layout::STACKS_BYTES {
+        return Err(Damaged("the length of the stacks"));
+    }
+    let bytes = channel.bytes(layout::STACKS_OFFSET, len);
+    let mut reader = Reader::new(&bytes);
+    let mut stacks = Vec::new();
+    while !reader.is_at_end() {
+        stacks.push(read_stack(&mut reader)?);
+    }
+    Ok(stacks)
+}
+
 fn read_stack(reader: &mut Reader<'_>) -> Result<RawStack, Damaged> {
     let thread = thread_below_max(reader.u32()?).ok_or(Damaged("the thread of a stack"))?;
     let role = stack_role(reader.u32()?).ok_or(Damaged("the role of a stack"))?;
