@@ -1,0 +1,116 @@
+//! Programs as C: many in one file, chosen by the first argument, so that compiling them costs little.
+
+use crate::program::*;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+const PRELUDE: &str = r"#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static atomic_int A[3];
+static int P[2];
+static pthread_mutex_t M[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_cond_t C = PTHREAD_COND_INITIALIZER;
+static pthread_t T[4];
+static unsigned R[4];
+
+";
+
+/// A file of programs, and where their assertions are: line to (thread, instruction).
+pub struct Batch {
+    pub text: String,
+    pub assertions: HashMap<u32, (usize, usize)>,
+    line: u32,
+}
+
+pub fn batch(programs: &[Program]) -> Batch {
+    let mut batch = Batch { text: String::new(), assertions: HashMap::new(), line: 1 };
+    batch.line(PRELUDE.trim_end_matches('\n'));
+    for (number, program) in programs.iter().enumerate() {
+        for (thread, code) in program.threads.iter().enumerate().rev() {
+            batch.thread(number, thread, code);
+        }
+    }
+    batch.line("int main(int argc, char **argv)\n{\n    switch (argc > 1 ? atoi(argv[1]) : -1) {");
+    for number in 0..programs.len() {
+        batch.line(&format!("    case {number}: program_{number}_0(NULL); break;"));
+    }
+    batch.line("    }\n    return 0;\n}");
+    batch
+}
+
+impl Batch {
+    fn line(&mut self, text: &str) {
+        self.line += 1 + text.matches('\n').count() as u32;
+        writeln!(self.text, "{text}").expect("strings take everything");
+    }
+
+    fn thread(&mut self, program: usize, thread: usize, code: &[Instruction]) {
+        self.line(&format!("static void *program_{program}_{thread}(void *unused)\n{{"));
+        self.line("    int r[2] = {0, 0}, expected = 0;\n    unsigned h = 0;");
+        self.line("    (void)r; (void)expected; (void)h;");
+        for (at, instruction) in code.iter().enumerate() {
+            if matches!(instruction, Instruction::Assert { .. }) {
+                self.assertions.insert(self.line, (thread, at));
+            }
+            self.line(&format!("l{at}: __attribute__((unused)); {}", statement(*instruction, program, thread)));
+        }
+        self.line(&format!("l{}: __attribute__((unused));\n    return unused;\n}}\n", code.len()));
+    }
+}
+
+fn order(order: Order, weak: &str) -> String {
+    match order {
+        Order::Relaxed => "memory_order_relaxed".to_owned(),
+        Order::Weak => format!("memory_order_{weak}"),
+        Order::Strong => "memory_order_seq_cst".to_owned(),
+    }
+}
+
+fn statement(instruction: Instruction, program: usize, thread: usize) -> String {
+    match instruction {
+        Instruction::Load { register, variable, order: o } => {
+            format!("r[{register}] = atomic_load_explicit(&A[{variable}], {});", order(o, "acquire"))
+        }
+        Instruction::Store { variable, register, value, order: o } => {
+            format!("atomic_store_explicit(&A[{variable}], r[{register}] + {value}, {});", order(o, "release"))
+        }
+        Instruction::Add { register, variable, value } => {
+            format!("r[{register}] = atomic_fetch_add(&A[{variable}], {value});")
+        }
+        Instruction::CompareExchange { register, variable, expected, new } => format!(
+            "expected = {expected}; r[{register}] = atomic_compare_exchange_strong(&A[{variable}], &expected, {new});"
+        ),
+        Instruction::Lock(m) => format!("pthread_mutex_lock(&M[{m}]);"),
+        Instruction::Unlock(m) => format!("pthread_mutex_unlock(&M[{m}]);"),
+        Instruction::TryLock { mutex, if_taken } => {
+            format!("if (pthread_mutex_trylock(&M[{mutex}])) goto l{if_taken};")
+        }
+        Instruction::Wait => "pthread_cond_wait(&C, &M[0]);".to_owned(),
+        Instruction::Signal => "pthread_cond_signal(&C);".to_owned(),
+        Instruction::Broadcast => "pthread_cond_broadcast(&C);".to_owned(),
+        Instruction::PlainLoad { register, variable } => format!("r[{register}] = P[{variable}];"),
+        Instruction::PlainStore { variable, value } => format!("P[{variable}] = {value};"),
+        Instruction::JumpUnless { register, value, target } => format!("if (r[{register}] != {value}) goto l{target};"),
+        Instruction::Jump(target) => format!("goto l{target};"),
+        Instruction::Assert { register, forbidden } => format!("assert(r[{register}] != {forbidden});"),
+        Instruction::Create(t) => format!("pthread_create(&T[{t}], NULL, program_{program}_{t}, NULL);"),
+        Instruction::Join(t) => format!("pthread_join(T[{t}], NULL);"),
+        Instruction::Fold(t) => format!("h = h * 5 + R[{t}];"),
+        Instruction::FoldVariable(variable) => format!("h = h * 5 + (unsigned)atomic_load(&A[{variable}]);"),
+        Instruction::Exit(status) => format!("exit({status});"),
+        Instruction::ExitHash => "exit(1 + h % 97);".to_owned(),
+        Instruction::Return => format!("R[{thread}] = (unsigned)r[0] * 7 + (unsigned)r[1] * 13; return unused;"),
+    }
+}
+
+/// One program of a batch, to be read by a person.
+pub fn listing(program: &Program, number: usize) -> String {
+    let mut batch = Batch { text: String::new(), assertions: HashMap::new(), line: 1 };
+    for (thread, code) in program.threads.iter().enumerate().rev() {
+        batch.thread(number, thread, code);
+    }
+    batch.text
+}

@@ -1,0 +1,100 @@
+//! Small concurrent programs as data: flat code per thread, the same for the interpreter and for the C that is made of it.
+
+/// Shared variables and threads of every program.
+pub const ATOMICS: usize = 3;
+pub const PLAIN: usize = 2;
+pub const MUTEXES: usize = 2;
+pub const THREADS: usize = 4;
+pub const REGISTERS: usize = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    Relaxed,
+    /// Acquire for loads, release for stores.
+    Weak,
+    Strong,
+}
+
+/// One instruction. Targets of jumps are indices into the same thread's code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instruction {
+    /// register = atomic variable
+    Load { register: usize, variable: usize, order: Order },
+    /// atomic variable = register + value
+    Store { variable: usize, register: usize, value: i32, order: Order },
+    /// register = old value of the atomic variable, which is increased
+    Add { register: usize, variable: usize, value: i32 },
+    /// register = whether the atomic variable was `expected` and is `new` now
+    CompareExchange { register: usize, variable: usize, expected: i32, new: i32 },
+    Lock(usize),
+    Unlock(usize),
+    TryLock { mutex: usize, if_taken: usize },
+    /// Waits on the one condition variable with mutex 0, which the thread holds.
+    Wait,
+    Signal,
+    Broadcast,
+    PlainLoad { register: usize, variable: usize },
+    PlainStore { variable: usize, value: i32 },
+    JumpUnless { register: usize, value: i32, target: usize },
+    Jump(usize),
+    /// The register must not have this value.
+    Assert { register: usize, forbidden: i32 },
+    Create(usize),
+    Join(usize),
+    /// Adds what a joined thread computed to the hash.
+    Fold(usize),
+    /// Adds an atomic variable to the hash.
+    FoldVariable(usize),
+    /// Ends the process with that status.
+    Exit(i32),
+    /// Ends the process with a status made from the hash.
+    ExitHash,
+    /// Ends the thread.
+    Return,
+}
+
+impl Instruction {
+    /// Whether a thread stops before it for the scheduler.
+    pub fn is_visible(self) -> bool {
+        !matches!(
+            self,
+            Instruction::PlainLoad { .. }
+                | Instruction::PlainStore { .. }
+                | Instruction::JumpUnless { .. }
+                | Instruction::Jump(_)
+                | Instruction::Assert { .. }
+                | Instruction::Fold(_)
+                | Instruction::Return
+        )
+    }
+}
+
+/// Code by thread; main is 0 and creates the others. Code ends with `Return`, main's with `ExitHash`.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub threads: Vec<Vec<Instruction>>,
+}
+
+/// What a thread hands to its joiner.
+pub fn result(registers: [i32; REGISTERS]) -> u32 {
+    (registers[0] as u32).wrapping_mul(7).wrapping_add((registers[1] as u32).wrapping_mul(13))
+}
+
+pub fn fold(hash: u32, value: u32) -> u32 {
+    hash.wrapping_mul(5).wrapping_add(value)
+}
+
+/// Never 0, so that every end of a program is an error with a status of its own.
+pub fn status(hash: u32) -> i32 {
+    1 + (hash % 97) as i32
+}
+
+/// How an execution can end, as far as the tests compare it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    Status(i32),
+    Deadlock,
+    /// The assertion at this thread and instruction.
+    Assertion(usize, usize),
+    Race,
+}
