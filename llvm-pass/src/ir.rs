@@ -1,7 +1,7 @@
 //! Handles to the module being transformed: values, types, blocks, and walks over them.
 //!
 //! inkwell's own value types refuse some of what real programs contain (tokens, metadata operands, inline assembly), so
-//! instructions are walked through these handles; constants and globals are built with inkwell.
+//! the pass goes through these handles to the C interface that inkwell is built on.
 //!
 //! Invariant: every handle points into the one module that the running stage was given, on the thread it was given to,
 //! and nothing keeps a handle to an instruction that it erased.

@@ -20,6 +20,9 @@ impl Locations {
     /// To be asked while the uses of `keep` are still there.
     pub fn of(function: Value) -> Locations {
         let mut found = HashMap::new();
+        if llvm!(LLVMGetSubprogram(function.0)).is_null() {
+            return Locations { found };
+        }
         for block in function.blocks() {
             let instructions = block.instructions();
             for (i, &instruction) in instructions.iter().enumerate().filter(|(_, i)| own(**i).is_none()) {

@@ -27,9 +27,18 @@ fn place_at(module: Module, address: Value, whole: u64, depth: u32) -> Option<Pl
     if depth > MAX_DEPTH || address.ty().is_vector() {
         return None;
     }
-    let found = pointer_base(module, address);
+    let mut found = pointer_base(module, address);
+    if let Some(variable) = thread_local_variable(found.base) {
+        found.base = variable;
+    }
     let start = base_place(module, found.base, depth)?;
     Some(start.walk(found.offset, found.variable, whole.saturating_mul(8)))
+}
+
+/// The variable whose address in the running thread this is.
+fn thread_local_variable(base: Value) -> Option<Value> {
+    let callee = base.is(Opcode::LLVMCall).then(|| base.called_function()).flatten()?;
+    callee.name().starts_with("llvm.threadlocal.address").then(|| base.operand(0))
 }
 
 /// The place that an address computation starts from.

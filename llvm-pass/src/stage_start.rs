@@ -10,10 +10,10 @@ use inkwell::llvm_sys::LLVMLinkage;
 
 use crate::attributes;
 use crate::emit::Emitter;
-use crate::escape::{Locals, stack_objects};
+use crate::escape::Locals;
 use crate::ir::{Module, Opcode, Value};
 use crate::keep;
-use crate::shims::{append_to_compiler_used, drop_loop_mustprogress, pointer_base};
+use crate::shims::{append_to_compiler_used, drop_loop_mustprogress};
 use crate::{COROUTINE, PREPARED, SANITIZED_BY_USER};
 
 pub fn run(module: Module, optimised: bool) {
@@ -59,15 +59,11 @@ fn prepare(emit: &Emitter, function: Value, optimised: bool) {
     }
 }
 
-/// Loads from the function's own variables are for the optimiser to remove: they are most of what the front end makes.
+/// Loads of variables that nobody else can see are for the optimiser to remove: they are most of what the front end makes.
 fn keep_loads(emit: &Emitter, function: Value) {
-    let own = stack_objects(function);
     let locals = Locals::of(function);
     for load in function.blocks().into_iter().flat_map(|b| b.instructions()) {
-        if load.is(Opcode::LLVMLoad)
-            && !own.contains(&pointer_base(emit.module, load.operand(0)).base)
-            && !locals.is_private(load.operand(0))
-        {
+        if load.is(Opcode::LLVMLoad) && !locals.is_private(load.operand(0)) {
             keep::add_use(emit, load);
         }
     }
