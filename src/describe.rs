@@ -15,6 +15,26 @@ pub struct Describe<'a> {
     pub globals: &'a Globals,
 }
 
+/// The steps of an execution and, if they are known, the stacks its threads had at them.
+#[derive(Clone, Copy)]
+pub struct Past<'a> {
+    pub trace: &'a Trace,
+    /// One for each step, or none at all.
+    pub stacks: &'a [RawStack],
+}
+
+impl Past<'_> {
+    /// The last step of which something is true.
+    fn last(&self, is: impl Fn(&channel::Step) -> bool) -> Option<usize> {
+        (0..self.trace.len()).rev().find(|&i| is(&self.trace.step(i)))
+    }
+
+    /// The sites that a step's thread was in, innermost first.
+    fn sites(&self, step: usize) -> Vec<u32> {
+        self.stacks.get(step).map_or_else(|| vec![self.trace.step(step).site], |s| s.frames.clone())
+    }
+}
+
 /// The kind of failure that an outcome is, if it is one.
 pub fn failure_kind(outcome: Outcome, header: &Header) -> Option<FailureKind> {
     match outcome {
@@ -34,7 +54,7 @@ pub fn failure_kind(outcome: Outcome, header: &Header) -> Option<FailureKind> {
 }
 
 impl Describe<'_> {
-    pub fn failure(&self, kind: FailureKind, ended: &Ended, error: &RawError, trace: &Trace) -> Failure {
+    pub fn failure(&self, kind: FailureKind, ended: &Ended, error: &RawError, past: Past<'_>) -> Failure {
         let Ended { header, pending, .. } = ended;
         let stacks: Vec<Stack> = error.stacks.iter().map(|s| self.stack(s)).collect();
         let race = (kind == FailureKind::DataRace).then(|| self.race(error));
@@ -43,20 +63,25 @@ impl Describe<'_> {
             _ => Some(ThreadId(header.current_thread as u16)),
         };
         let frames = stacks.iter().find(|s| s.role == StackRole::Error).map_or(&[][..], |s| &s.frames);
-        let location = telling(frames).cloned().or_else(|| telling(&self.sites.frames(error.site)).cloned());
-        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p, trace, waiting(&stacks, p.thread))).collect();
+        let location = telling(frames).cloned().or_else(|| self.place(&[error.site]));
+        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p, past, waiting(&stacks, p.thread))).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
-        let location = location.or_else(|| self.last_place(kind, header, trace));
+        let runs_on = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock);
+        let location = location.or_else(|| self.last_place(header.current_thread, past).filter(|_| runs_on));
         Failure { kind, message: message(kind, header, error), thread, location, race, waits, stacks }
     }
 
+    /// The place that says most of those in a stack of sites.
+    fn place(&self, sites: &[u32]) -> Option<Location> {
+        let frames: Vec<Location> = sites.iter().flat_map(|&s| self.sites.frames(s)).collect();
+        telling(&frames).cloned()
+    }
+
     /// A thread that runs on and on is best found where it was seen last.
-    fn last_place(&self, kind: FailureKind, header: &Header, trace: &Trace) -> Option<Location> {
-        let runs_on = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock);
-        let mut steps = (0..trace.len()).rev().map(|i| trace.step(i));
-        let last = steps.find(|s| runs_on && u32::from(s.thread) == header.current_thread)?;
-        self.sites.location(last.site)
+    fn last_place(&self, thread: u32, past: Past<'_>) -> Option<Location> {
+        let last = past.last(|s| u32::from(s.thread) == thread)?;
+        self.place(&past.sites(last))
     }
 
     pub fn stack(&self, raw: &RawStack) -> Stack {
@@ -81,28 +106,36 @@ impl Describe<'_> {
         Race { object, this: access(error.thread, 1, 4), earlier: access(error.other_thread, 2, 8) }
     }
 
-    fn wait(&self, pending: &RawPending, trace: &Trace, stack: Option<&Stack>) -> Wait {
-        let joined = (pending.op.kind == OpKind::ThreadJoin && pending.op.arg != NO_THREAD)
-            .then_some(ThreadId(pending.op.arg as u16));
-        let frames = stack.map_or_else(|| self.sites.frames(pending.site), |s| s.frames.clone());
+    fn wait(&self, pending: &RawPending, past: Past<'_>, stack: Option<&Stack>) -> Wait {
+        let joins = pending.op.kind == OpKind::ThreadJoin && pending.op.arg != NO_THREAD;
         Wait {
             thread: pending.thread,
             enabled: pending.enabled,
             op: pending.op.kind,
-            object: self.awaited(pending, trace),
-            joined,
-            location: telling(&frames).cloned(),
+            object: self.awaited(pending, past),
+            joined: joins.then_some(ThreadId(pending.op.arg as u16)),
+            location: stack.and_then(|s| telling(&s.frames).cloned()).or_else(|| self.place(&[pending.site])),
             holder: pending.holder,
-            held_since: telling(&self.sites.frames(pending.held_since)).cloned(),
+            held_since: self.held_since(pending, past),
         }
     }
 
+    /// Where the holder of a lock took it. The step's stack says more than the site alone.
+    fn held_since(&self, pending: &RawPending, past: Past<'_>) -> Option<Location> {
+        let holder = pending.holder?;
+        let took = |s: &channel::Step| {
+            s.thread == holder.0 && s.op.kind == OpKind::MutexLock && s.op.object == pending.op.object
+        };
+        let taken = past.last(took).filter(|&i| past.trace.step(i).site == pending.held_since);
+        self.place(&taken.map_or_else(|| vec![pending.held_since], |i| past.sites(i)))
+    }
+
     /// A waiter that has not been woken has no operation of its own: it waits where it went to sleep.
-    fn awaited(&self, pending: &RawPending, trace: &Trace) -> String {
+    fn awaited(&self, pending: &RawPending, past: Past<'_>) -> String {
         let asleep = pending.op.kind == OpKind::Waiting;
-        let mut steps = (0..trace.len()).rev().map(|i| trace.step(i));
-        let went = steps.find(|s| asleep && s.thread == pending.thread.0 && s.op.kind == OpKind::CondWait);
-        went.map_or_else(|| self.object(&pending.op, pending.site), |s| self.object(&s.op, s.site))
+        let went = past.last(|s| asleep && s.thread == pending.thread.0 && s.op.kind == OpKind::CondWait);
+        let step = went.map(|i| past.trace.step(i));
+        step.map_or_else(|| self.object(&pending.op, pending.site), |s| self.object(&s.op, s.site))
     }
 
     /// A lock has one name wherever it is used: that of the variable. An access is best named as it is written.
@@ -121,15 +154,11 @@ impl Describe<'_> {
         if is_access || !self.globals.knows(op.object) { written.unwrap_or(global) } else { global }
     }
 
-    /// The steps with the places they refer to. `stacks` has one for each step, or none at all.
-    pub fn events(&self, trace: &Trace, stacks: &[RawStack]) -> (Vec<Event>, Vec<Location>) {
+    /// The steps with the places they refer to.
+    pub fn events(&self, past: Past<'_>) -> (Vec<Event>, Vec<Location>) {
         let mut places = Places::default();
-        let event = |i| {
-            let step = trace.step(i);
-            let site = [step.site];
-            self.event(&step, stacks.get(i).map_or(&site, |s| &s.frames), &mut places)
-        };
-        let events = (0..trace.len()).map(event).collect();
+        let event = |i| self.event(&past.trace.step(i), &past.sites(i), &mut places);
+        let events = (0..past.trace.len()).map(event).collect();
         (events, places.locations)
     }
 

@@ -1,6 +1,6 @@
 //! The search: plans from the explorer, executions from the session, until one of them has had enough.
 
-use crate::describe::{Describe, Places, failure_kind, signal_name, threads};
+use crate::describe::{Describe, Past, Places, failure_kind, signal_name, threads};
 use crate::session::{Ended, Ran, Session, Unexpected};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -193,11 +193,12 @@ impl<'a> Search<'a> {
         let stacks = self.look_again(kind, &mut error);
         let sites = self.session.sites();
         let describe = Describe { sites: &sites, globals: self.session.globals() };
-        let failure = describe.failure(kind, ended, &error, self.session.trace());
+        let past = Past { trace: self.session.trace(), stacks: &stacks };
+        let failure = describe.failure(kind, ended, &error, past);
         if !self.seen.insert(failure.signature()) {
             return None;
         }
-        let (events, locations) = describe.events(self.session.trace(), &stacks);
+        let (events, locations) = describe.events(past);
         Some(TraceFile {
             program: self.program.clone(),
             options: self.options,
