@@ -104,6 +104,10 @@ fn slow(address: usize, len: usize, site: usize, writes: bool) {
             op.mask = names::mask(start, part);
             sched::visible(op, 0, site);
         });
+        // Another thread may have freed the block meanwhile.
+        if Heap::contains(address) {
+            check_heap(address, len, site, writes);
+        }
     }
     if channel::says(options::WATCH) {
         watch::note(address, len, writes, site);

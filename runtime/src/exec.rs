@@ -16,6 +16,8 @@ pub struct Exec {
     pub top: usize,
     /// Calls of code that may not be instrumented: what `Hooks::outside` of every module points to.
     pub outside: u64,
+    /// Threads whose last operations only read: see `spin`.
+    pub idle_threads: u16,
     pub current: u16,
     pub thread_count: u16,
     /// Hooks called since the last visible operation.

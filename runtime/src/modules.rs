@@ -99,7 +99,7 @@ pub fn is_site(address: usize) -> bool {
     let modules = MODULES.get();
     let has = |known: &Known| {
         let offset = address.wrapping_sub(known.sites);
-        offset < known.count as usize * size_of::<Site>() && offset % size_of::<Site>() == 0
+        offset < known.count as usize * size_of::<Site>() && offset.is_multiple_of(size_of::<Site>())
     };
     // Mostly in the module that was asked for last.
     if has(&modules.known[modules.last]) {

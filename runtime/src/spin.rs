@@ -41,6 +41,9 @@ impl Spin {
     }
 
     fn reset(&mut self) {
+        if self.is_idle() {
+            exec::get().idle_threads -= 1;
+        }
         self.seen_count = 0;
         self.read_count = 0;
         self.waits = false;
@@ -82,6 +85,9 @@ pub fn read(address: usize, len: usize) {
     if spin.read_count as usize == MAX_READS {
         spin.reset();
     }
+    if !spin.is_idle() {
+        exec::get().idle_threads += 1;
+    }
     spin.reads[spin.read_count as usize] = (address, len);
     spin.read_count += 1;
 }
@@ -90,6 +96,9 @@ pub fn read(address: usize, len: usize) {
 pub fn wrote(address: usize, len: usize) {
     changed();
     let exec = exec::get();
+    if exec.idle_threads == 0 {
+        return;
+    }
     for thread in &mut exec.threads[..exec.thread_count as usize] {
         let touched = thread.spin.reads().iter().any(|&(a, l)| address < a + l && a < address + len);
         if touched {

@@ -49,7 +49,10 @@ fn text(pointer: *const c_char) -> &'static str {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn __assert_fail(
-    expression: *const c_char, file: *const c_char, line: u32, function: *const c_char,
+    expression: *const c_char,
+    file: *const c_char,
+    line: u32,
+    function: *const c_char,
 ) -> ! {
     init::ensure();
     let (expression, file, function) = (text(expression), text(file), text(function));
