@@ -2,6 +2,7 @@
 
 use super::process::{self, Ran};
 use serde::Deserialize;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +42,16 @@ pub fn scratch(name: &str) -> PathBuf {
 
 /// A directory that nobody else uses, removed when dropped.
 pub fn fresh_directory() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("run-").tempdir_in(scratch("runs")).expect("the target directory is writable")
+    fresh_directory_in(&scratch("runs"))
+}
+
+/// Whoever the tool runs as may write there.
+fn fresh_directory_in(parent: &Path) -> tempfile::TempDir {
+    let open = std::fs::Permissions::from_mode(0o777);
+    let directory = tempfile::Builder::new().prefix("run-").permissions(open.clone()).tempdir_in(parent);
+    let directory = directory.unwrap_or_else(|e| panic!("{}: {e}", parent.display()));
+    std::fs::set_permissions(directory.path(), open).expect("it is ours");
+    directory
 }
 
 #[derive(Deserialize, Debug)]
@@ -87,6 +97,10 @@ pub struct Request {
     pub arguments: Vec<String>,
     /// Programs with their arguments that start the tool (`taskset -c 0`).
     pub wrapper: Vec<String>,
+    /// Another copy of the tool.
+    pub tool: Option<PathBuf>,
+    /// Where to make the directory of the run.
+    pub directory: Option<PathBuf>,
 }
 
 /// Runs `symdpor run` on the program, in a directory of its own.
@@ -99,9 +113,9 @@ pub fn verify_with(
     request: &Request,
     prepare: impl FnOnce(&mut Command),
 ) -> Result<Verification, String> {
-    let directory = fresh_directory();
+    let directory = request.directory.as_deref().map_or_else(fresh_directory, fresh_directory_in);
     let json = directory.path().join("summary.json");
-    let mut command = wrapped(&request.wrapper);
+    let mut command = start(request);
     command.arg("run").arg("--quiet").arg("--json").arg(&json);
     command.arg("--trace-dir").arg(directory.path().join("traces"));
     command.args(&request.options).arg("--").arg(program).args(&request.arguments);
@@ -113,10 +127,18 @@ pub fn verify_with(
     Ok(Verification { ran, summary, directory })
 }
 
-fn wrapped(wrapper: &[String]) -> Command {
-    let Some((first, rest)) = wrapper.split_first() else { return symdpor() };
-    let mut command = Command::new(first);
-    command.args(rest).arg(directory().join("symdpor")).stdin(Stdio::null());
+/// The tool, behind the wrapper if there is one.
+fn start(request: &Request) -> Command {
+    let tool = request.tool.clone().unwrap_or_else(|| directory().join("symdpor"));
+    let mut command = match request.wrapper.split_first() {
+        None => Command::new(tool),
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(tool);
+            command
+        }
+    };
+    command.stdin(Stdio::null());
     command
 }
 
