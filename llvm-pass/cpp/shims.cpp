@@ -49,6 +49,14 @@ void sd_set_harmless(LLVMValueRef Call) {
   Base->addFnAttr(Attribute::WillReturn);
 }
 
+// Says of a call that its result follows from its arguments alone.
+void sd_set_pure(LLVMValueRef Call) {
+  auto *Base = cast<CallBase>(unwrap(Call));
+  Base->setMemoryEffects(MemoryEffects::none());
+  Base->setDoesNotThrow();
+  Base->addFnAttr(Attribute::WillReturn);
+}
+
 // The first place in a block where code may go: behind phis and the landing pad.
 LLVMValueRef sd_first_insertion_point(LLVMBasicBlockRef Block) {
   BasicBlock *BB = unwrap(Block);

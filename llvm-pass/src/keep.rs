@@ -1,52 +1,105 @@
-//! Uses that keep a load alive through the optimiser: empty inline assembly that takes the loaded value.
+//! Inline assembly that keeps accesses alive through the optimiser. It is empty, and gone before code is generated.
 //!
-//! `llvm.fake.use` is made for this, but the inliner drops it (LLVM 22: it would keep variables in memory after
-//! inlining), and a read in an inlined function would be lost with it. Inline assembly stays. It is declared to touch
-//! no memory of the program, so that it hinders no other optimisation of memory accesses.
+//! A *use* takes a loaded value, so that the load stays though nobody needs it. `llvm.fake.use` is made for this, but
+//! the inliner drops it (LLVM 22: it would keep variables in memory after inlining), and a read in an inlined function
+//! would be lost with it. A *veil* stands between a value and its store where the value was made from what was there
+//! before: `x += 0` writes `x`, and the optimiser must not find out that it changes nothing.
+//!
+//! Both are declared to touch no memory of the program, so that they hinder no other optimisation of memory accesses.
 
 use inkwell::llvm_sys::LLVMInlineAsmDialect;
 use inkwell::llvm_sys::core::*;
 
 use crate::emit::Emitter;
-use crate::ir::{Kind, Opcode, Value, bytes_to_string, llvm};
-use crate::shims::set_harmless;
+use crate::ir::{Kind, Opcode, Type, Value, bytes_to_string, llvm};
+use crate::shims::{pointer_base, set_harmless, set_pure};
 
-/// A comment, by which the second stage knows it.
-const TEMPLATE: &str = "# symdpor keeps this load";
+/// Comments, by which the second stage knows them.
+const USE: &str = "# symdpor keeps this load";
+const VEIL: &str = "# symdpor keeps this store";
 
-/// Any operand will do.
-const CONSTRAINT: &str = "X";
+/// How far back from a store its value is followed.
+const MAX_STEPS: usize = 8;
 
+/// Keeps a load.
 pub fn add_use(emit: &Emitter, load: Value) {
     let ty = emit.function_type(emit.void, &[load.ty()]);
-    let assembly = Value(llvm!(LLVMGetInlineAsm(
-        ty.0,
-        TEMPLATE.as_ptr().cast(),
-        TEMPLATE.len(),
-        CONSTRAINT.as_ptr().cast(),
-        CONSTRAINT.len(),
-        1,
-        0,
-        LLVMInlineAsmDialect::LLVMInlineAsmDialectATT,
-        0,
-    )));
+    let assembly = assembly(ty, USE, "X", true);
     emit.behind(load);
     set_harmless(emit.call(ty, assembly, &[load]));
 }
 
+/// Keeps a store, if its value was made from what it overwrites.
+pub fn add_veil(emit: &Emitter, store: Value) {
+    let value = store.operand(0);
+    if value.ty().is_aggregate() || !depends_on(emit, value, store.operand(1)) {
+        return;
+    }
+    let ty = emit.function_type(value.ty(), &[value.ty()]);
+    let assembly = assembly(ty, VEIL, "=X,0", false);
+    emit.before(store);
+    let veiled = emit.call(ty, assembly, &[value]);
+    set_pure(veiled);
+    llvm!(LLVMSetOperand(store.0, 0, veiled.0));
+}
+
+fn assembly(ty: Type, template: &str, constraints: &str, effects: bool) -> Value {
+    Value(llvm!(LLVMGetInlineAsm(
+        ty.0,
+        template.as_ptr().cast(),
+        template.len(),
+        constraints.as_ptr().cast(),
+        constraints.len(),
+        effects.into(),
+        0,
+        LLVMInlineAsmDialect::LLVMInlineAsmDialectATT,
+        0,
+    )))
+}
+
+/// Whether a load from the address is among the values that this one is computed from.
+fn depends_on(emit: &Emitter, value: Value, address: Value) -> bool {
+    let mut work = vec![value];
+    for _ in 0..MAX_STEPS {
+        let Some(value) = work.pop() else { return false };
+        match value.kind() {
+            Kind::Instruction(Opcode::LLVMLoad) if same_place(emit, value.operand(0), address) => return true,
+            Kind::Instruction(Opcode::LLVMLoad | Opcode::LLVMCall | Opcode::LLVMInvoke) => {}
+            Kind::Instruction(_) => work.extend(value.operands()),
+            _ => {}
+        }
+    }
+    false
+}
+
+fn same_place(emit: &Emitter, a: Value, b: Value) -> bool {
+    let (a_base, b_base) = (pointer_base(emit.module, a), pointer_base(emit.module, b));
+    let constant = !a_base.variable && !b_base.variable;
+    a == b || (constant && a_base.base == b_base.base && a_base.offset == b_base.offset)
+}
+
 pub fn is_use(instruction: Value) -> bool {
-    instruction.is(Opcode::LLVMCall) && instruction.callee().kind() == Kind::InlineAsm && is_ours(instruction.callee())
+    has_template(instruction, USE)
 }
 
-fn is_ours(assembly: Value) -> bool {
+fn has_template(instruction: Value, template: &str) -> bool {
+    if !instruction.is(Opcode::LLVMCall) || instruction.callee().kind() != Kind::InlineAsm {
+        return false;
+    }
     let mut len = 0;
-    let data = llvm!(LLVMGetInlineAsmAsmString(assembly.0, &mut len));
-    bytes_to_string(data.cast(), len) == TEMPLATE
+    let data = llvm!(LLVMGetInlineAsmAsmString(instruction.callee().0, &mut len));
+    bytes_to_string(data.cast(), len) == template
 }
 
-pub fn remove_uses(function: Value) {
-    let instructions = function.blocks().into_iter().flat_map(|b| b.instructions());
-    for call in instructions.filter(|i| is_use(*i)).collect::<Vec<_>>() {
-        call.erase();
+/// Takes out everything of ours.
+pub fn remove_all(function: Value) {
+    let instructions: Vec<Value> = function.blocks().into_iter().flat_map(|b| b.instructions()).collect();
+    for call in instructions {
+        if has_template(call, VEIL) {
+            call.replace_uses(call.operand(0));
+            call.erase();
+        } else if is_use(call) {
+            call.erase();
+        }
     }
 }

@@ -23,6 +23,7 @@ unsafe extern "C" {
     fn sd_does_not_capture(call: LLVMValueRef, argument: u32) -> bool;
     fn sd_drop_loop_mustprogress(terminator: LLVMValueRef);
     fn sd_set_harmless(call: LLVMValueRef);
+    fn sd_set_pure(call: LLVMValueRef);
     fn sd_first_insertion_point(block: LLVMBasicBlockRef) -> LLVMValueRef;
     fn sd_split_normal_edge(invoke: LLVMValueRef) -> LLVMBasicBlockRef;
     fn sd_append_to_used(module: LLVMModuleRef, global: LLVMValueRef);
@@ -67,6 +68,11 @@ pub fn drop_loop_mustprogress(terminator: Value) {
 /// The call always comes back and touches no memory of the program.
 pub fn set_harmless(call: Value) {
     llvm!(sd_set_harmless(call.0));
+}
+
+/// The call's result follows from its arguments alone.
+pub fn set_pure(call: Value) {
+    llvm!(sd_set_pure(call.0));
 }
 
 /// None for a block that can only hold phis and an exception switch.

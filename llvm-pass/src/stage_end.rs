@@ -66,7 +66,7 @@ impl Stage {
     fn function(&mut self, function: Value) {
         attributes::add_mark(function, self.emit.module, INSTRUMENTED);
         let locations = Locations::of(function);
-        keep::remove_uses(function);
+        keep::remove_all(function);
         if !attributes::has_mark(function, SANITIZED_BY_USER) && attributes::has_mark(function, PREPARED) {
             attributes::remove(function, "sanitize_thread");
         }

@@ -4,7 +4,7 @@
 //! - Without `mustprogress`, `while (!flag);` stays, however little it does.
 //! - Variables that only this file can name are marked as used elsewhere: one that is written and never read would
 //!   vanish with all its writes, and a race between them with it.
-//! - A use of each load's result ([`keep`]) keeps loads whose value nobody needs. The second stage takes it out again.
+//! - Loads whose value nobody needs and stores that change nothing are kept ([`keep`]).
 
 use inkwell::llvm_sys::LLVMLinkage;
 
@@ -55,16 +55,18 @@ fn prepare(emit: &Emitter, function: Value, optimised: bool) {
         drop_loop_mustprogress(block.terminator());
     }
     if optimised {
-        keep_loads(emit, function);
+        keep_accesses(emit, function);
     }
 }
 
-/// Loads of variables that nobody else can see are for the optimiser to remove: they are most of what the front end makes.
-fn keep_loads(emit: &Emitter, function: Value) {
+/// Variables that nobody else can see are for the optimiser to remove: they are most of what the front end makes.
+fn keep_accesses(emit: &Emitter, function: Value) {
     let locals = Locals::of(function);
-    for load in function.blocks().into_iter().flat_map(|b| b.instructions()) {
-        if load.is(Opcode::LLVMLoad) && !locals.is_private(load.operand(0)) {
-            keep::add_use(emit, load);
+    for instruction in function.blocks().into_iter().flat_map(|b| b.instructions()) {
+        if instruction.is(Opcode::LLVMLoad) && !locals.is_private(instruction.operand(0)) {
+            keep::add_use(emit, instruction);
+        } else if instruction.is(Opcode::LLVMStore) && !locals.is_private(instruction.operand(1)) {
+            keep::add_veil(emit, instruction);
         }
     }
 }

@@ -38,8 +38,8 @@ static struct module *module_of_function(struct function *f) {
   return 0;
 }
 
-// file, line, column, function, name, kind, inlined chain, stack, slots
-static void put_site(struct site *s) {
+// file, line, column, function, name, kind, inlined chain, stack, slots, site, address
+static void put_site(struct site *s, void *address) {
   struct module *m = module_of_site(s);
   if (!m) { fprintf(out, "\tNO SITE\n"); return; }
   fprintf(out, "\t%s\t%u\t%u\t%s\t%s\t%u\t", m->strings + s->file, s->line, s->column,
@@ -56,21 +56,21 @@ static void put_site(struct site *s) {
   }
   fprintf(out, "\t");
   for (uint32_t i = 0; top && i < top->function->slots; i++) fprintf(out, "%lx,", top->slots[i]);
-  fprintf(out, "\t%u\n", index);
+  fprintf(out, "\t%u\t%lx\n", index, (unsigned long)address);
 }
 
-static void access(const char *what, size_t n, struct site *s) { fprintf(out, "%s\t%zu", what, n); put_site(s); }
-static void load(void *a, size_t n, struct site *s) { access("load", n, s); }
-static void store(void *a, size_t n, struct site *s) { access("store", n, s); }
-static void load_range(void *a, size_t n, struct site *s) { access("load_range", n, s); }
-static void store_range(void *a, size_t n, struct site *s) { access("store_range", n, s); }
-static void before(void *a, uint32_t shape, struct site *s) { access("atomic", shape, s); }
+static void access(const char *what, void *a, size_t n, struct site *s) { fprintf(out, "%s\t%zu", what, n); put_site(s, a); }
+static void load(void *a, size_t n, struct site *s) { access("load", a, n, s); }
+static void store(void *a, size_t n, struct site *s) { access("store", a, n, s); }
+static void load_range(void *a, size_t n, struct site *s) { access("load_range", a, n, s); }
+static void store_range(void *a, size_t n, struct site *s) { access("store_range", a, n, s); }
+static void before(void *a, uint32_t shape, struct site *s) { access("atomic", a, shape, s); }
 static void after(void *a, uint32_t shape, uint32_t ok) { fprintf(out, "after\t%u\t%u\n", shape, ok); }
-static void fence(uint32_t order, struct site *s) { access("fence", order, s); }
+static void fence(uint32_t order, struct site *s) { access("fence", 0, order, s); }
 
 static void loop_back(struct site *s) {
   static int rounds;
-  access("loop", 0, s);
+  access("loop", 0, 0, s);
   if (++rounds == 100000) _Exit(99);
 }
 

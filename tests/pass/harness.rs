@@ -1,5 +1,6 @@
 //! Compiling snippets with and without the pass, and running them alone or under a stand-in for the runtime.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -121,6 +122,15 @@ impl Workshop {
         assert_eq!(log.depth_at_end(), 0, "{options:?}");
     }
 
+    /// Address and name of every variable of a program that is not position-independent.
+    pub fn variables(&self, program: &str) -> BTreeMap<u64, String> {
+        let output = check(Command::new("llvm-nm-22").arg(self.path(program)).output().expect("llvm-nm-22 runs"));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let variables = fields.filter(|f| f.len() == 3 && matches!(f[1], "b" | "B" | "d" | "D"));
+        variables.map(|f| (u64::from_str_radix(f[0], 16).expect("an address"), f[2].to_owned())).collect()
+    }
+
     /// Builds one source at a level with debug info and reports what its hooks saw.
     pub fn log_of(&self, source: &str, options: &[&str], arguments: &[&str]) -> Log {
         self.build(&[&[source, "-o", "program"][..], options].concat());
@@ -153,6 +163,7 @@ pub struct Event {
     pub stack: String,
     pub slots: Vec<u64>,
     pub site: u32,
+    pub address: u64,
 }
 
 impl Log {
@@ -161,7 +172,7 @@ impl Log {
     }
 
     pub fn events(&self) -> Vec<Event> {
-        self.lines().filter(|f| f.len() == 12).map(|f| event(&f)).collect()
+        self.lines().filter(|f| f.len() == 13).map(|f| event(&f)).collect()
     }
 
     /// Events of one kind on variables of one name.
@@ -224,5 +235,6 @@ fn event(fields: &[&str]) -> Event {
         stack: fields[9].to_owned(),
         slots: slots.map(|s| u64::from_str_radix(s, 16).unwrap()).collect(),
         site: number(fields[11]) as u32,
+        address: u64::from_str_radix(fields[12], 16).expect("an address"),
     }
 }

@@ -5,4 +5,5 @@ mod digest;
 mod harness;
 mod hooks;
 mod optimiser;
+mod random;
 mod unusual;
