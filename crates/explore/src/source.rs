@@ -27,6 +27,8 @@ impl Strategy for Initials {
         if node.backtrack.intersects(&race.initials) || node.sleep.intersects(&race.initials) {
             return;
         }
+        // An initial can be disabled there all the same if it spins: the runtime blocks it until something that it reads
+        // is written, and which events would do is not known here. So whoever can run is given the chance.
         let own = race.initials.contains(race.thread);
         let thread = if own { race.thread } else { race.first };
         if node.enabled.contains(thread) {
