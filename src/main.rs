@@ -8,6 +8,7 @@ mod divergence;
 mod exit;
 mod flags;
 mod interrupt;
+mod notes;
 mod options;
 mod progress;
 mod replay;

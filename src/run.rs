@@ -4,6 +4,7 @@ use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::flags::Reduction;
 use crate::interrupt::Interrupt;
+use crate::notes::notes;
 use crate::options::{JsonTarget, RunOptions, channel_bits};
 use crate::progress::Progress;
 use crate::search::{FirstOutput, Limits, Listener, Search, Stop};
@@ -39,7 +40,8 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     let stop = search.run(explorer(options.reduction));
     let (counts, time) = (search.counts, search.started.elapsed());
     reporter.progress.clear();
-    let summary = reporter.summary(stop?, counts, time);
+    let mut summary = reporter.summary(stop?, counts, time);
+    summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
     session.quit();
     finish(&summary, options, reporter.console)
 }
@@ -60,6 +62,9 @@ fn check_writable(path: &Path) -> Result<(), Box<dyn Error>> {
 
 /// The last line of the report, the JSON, and the exit code.
 fn finish(summary: &Summary, options: &RunOptions, console: Console) -> Result<Exit, Box<dyn Error>> {
+    if !options.quiet {
+        console.print(&text::notes(&summary.notes, console.paint()));
+    }
     console.print(&text::verdict(summary, console.paint()));
     match &options.json {
         None => {}
@@ -107,7 +112,8 @@ impl<'a> Reporter<'a> {
         };
         // What was found stands, whatever ended the search.
         let verdict = if self.errors.is_empty() { verdict } else { Verdict::Error };
-        Summary { verdict, complete, reason, errors: self.errors.clone(), counts, time, options: self.options.echo() }
+        let (errors, options) = (self.errors.clone(), self.options.echo());
+        Summary { verdict, complete, reason, errors, notes: vec![], counts, time, options }
     }
 }
 

@@ -190,7 +190,8 @@ impl<'a> Search<'a> {
             return None;
         }
         let output = self.session.output(&ended.header);
-        let stacks = self.look_again(kind, &mut error);
+        // A step without end would take its time once more.
+        let stacks = if kind == FailureKind::StepLimit { vec![] } else { self.look_again(kind, &mut error) };
         let sites = self.session.sites();
         let describe = Describe { sites: &sites, globals: self.session.globals() };
         let past = Past { trace: self.session.trace(), stacks: &stacks };

@@ -141,6 +141,11 @@ impl Session {
         channel.and_then(|c| Sites::read(c, &c.header()).ok()).unwrap_or_default()
     }
 
+    /// How the worker puts memory back between executions, as the header has it.
+    pub fn restore_method(&self) -> Option<u32> {
+        self.worker.channel().map(|c| c.header().restore_method)
+    }
+
     /// What the program wrote in the last execution.
     pub fn output(&self, header: &Header) -> Vec<OutputChunk> {
         let chunks = self.worker.channel().and_then(|c| decode::output(c, header).ok()).unwrap_or_default();

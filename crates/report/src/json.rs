@@ -19,6 +19,7 @@ struct Document<'a> {
     symmetry: Symmetry,
     time_s: f64,
     executions_per_s: f64,
+    notes: &'a [String],
     options: &'a Value,
 }
 
@@ -59,6 +60,7 @@ pub fn render(summary: &Summary) -> String {
         symmetry: Symmetry::default(),
         time_s: rounded(summary.time.as_secs_f64()),
         executions_per_s: rounded(summary.executions_per_second()),
+        notes: &summary.notes,
         options: &summary.options,
     };
     let mut text = serde_json::to_string_pretty(&document).expect("plain data always encodes");
@@ -99,6 +101,7 @@ mod tests {
             complete: false,
             reason: None,
             errors: vec![entry, nowhere],
+            notes: vec![],
             counts: Counts { executions: 3, blocked: 1, transitions: 42, threads: 3 },
             time: Duration::from_millis(500),
             options: json!({ "reduction": "source" }),

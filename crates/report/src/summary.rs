@@ -46,6 +46,8 @@ pub struct Summary {
     /// Which limit was reached, or what is not supported.
     pub reason: Option<String>,
     pub errors: Vec<ErrorEntry>,
+    /// What limits the verdict: parts of the program that are not seen, a slow way to run it.
+    pub notes: Vec<String>,
     pub counts: Counts,
     pub time: Duration,
     /// The options of the run, as they took effect.

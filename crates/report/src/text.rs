@@ -12,6 +12,7 @@ use symdpor_trace::failure::{Event, Failure, OutputChunk, Race, RaceAccess, Stac
 use symdpor_trace::file::TraceFile;
 use symdpor_trace::{FailureKind, Location, ThreadId};
 
+const WIDTH: usize = 80;
 /// Frames of one stack that are shown.
 const FRAMES: usize = 24;
 /// Bytes of the program's output that are shown: its end, where the error is.
@@ -31,7 +32,7 @@ pub struct TextOptions {
 /// Everything there is to say about one failing execution.
 pub fn failure(file: &TraceFile, options: &TextOptions) -> String {
     let failure = &file.failure;
-    let mut text = format!("{} {}\n", options.paint.error("error:"), headline(failure));
+    let mut text = format!("{} {}\n", options.paint.error("error:"), wrapped(&headline(failure), "error: ".len()));
     if let Some(location) = &failure.location {
         let _ = writeln!(text, "  at {}", at(location, options));
     }
@@ -42,6 +43,26 @@ pub fn failure(file: &TraceFile, options: &TextOptions) -> String {
     text.push_str(&interleaving::table(file, &options.directory, options.all, options.paint));
     if options.output {
         text.push_str(&output(&file.output, file.output_cut, options.paint));
+    }
+    text
+}
+
+/// Broken into lines at spaces, where a word would go beyond the width; the first line has less room.
+fn wrapped(sentence: &str, used: usize) -> String {
+    let mut text = String::new();
+    let mut column = used;
+    for word in sentence.split(' ') {
+        let len = word.chars().count();
+        if !text.is_empty() && column + 1 + len > WIDTH {
+            text.push_str("\n   ");
+            column = 3;
+        }
+        if !text.is_empty() {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += len;
     }
     text
 }
@@ -58,10 +79,10 @@ pub fn headline(failure: &Failure) -> String {
 }
 
 fn race_headline(race: &Race) -> String {
-    let object = if race.object.is_empty() { "the same memory".to_owned() } else { place::demangled(&race.object) };
+    let object = if race.object.is_empty() { "memory".to_owned() } else { place::demangled(&race.object) };
     let (this, earlier) = (verb(&race.this), past_verb(&race.earlier));
     let (thread, other) = (place::thread(race.this.thread), place::thread(race.earlier.thread));
-    format!("data-race: {thread} {this} {object}, which {other} {earlier}; nothing orders the two")
+    format!("data-race on {object}: {thread} {this}, {other} {earlier}, nothing orders them")
 }
 
 fn deadlock_headline(failure: &Failure) -> String {
@@ -197,6 +218,11 @@ pub fn thread_name(thread: ThreadId) -> String {
     place::thread(thread)
 }
 
+/// A function with its place, for a sentence.
+pub fn named_place(place: &Location, directory: &str) -> String {
+    format!("{} ({})", place::function(place), place::file_line(place, directory))
+}
+
 /// One step with its place, for a sentence.
 pub fn step(event: &Event, location: Option<&Location>) -> String {
     let place = location.map(|l| format!(" ({})", at(l, &TextOptions::default()))).unwrap_or_default();
@@ -234,6 +260,16 @@ fn output(chunks: &[OutputChunk], cut: bool, paint: Paint) -> String {
 /// Control characters would change the terminal.
 fn printable(line: &str) -> String {
     line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+/// What limits the verdict, a line each.
+pub fn notes(notes: &[String], paint: Paint) -> String {
+    const MOST: usize = 8;
+    let mut text: String = notes.iter().take(MOST).map(|n| format!("{} {n}\n", paint.faint("note:"))).collect();
+    if notes.len() > MOST {
+        text.push_str(&format!("{} and {} more of this kind\n", paint.faint("note:"), notes.len() - MOST));
+    }
+    text
 }
 
 /// The last line: the verdict with the numbers behind it.

@@ -172,6 +172,24 @@ fn lines_of_the_interleaving_fit_80_columns() {
 }
 
 #[test]
+fn long_sentences_are_wrapped() {
+    let message = "assertion `accounts[from].balance >= amount && accounts[to].balance >= 0` failed in transfer";
+    let report = text::failure(&file(failure(FailureKind::Assertion, message), vec![]), &options());
+    let lines: Vec<&str> = report.lines().take(2).collect();
+    assert_eq!(lines[0], "error: assertion `accounts[from].balance >= amount && accounts[to].balance >= 0`");
+    assert_eq!(lines[1], "    failed in transfer");
+}
+
+#[test]
+fn notes_are_limited() {
+    let notes: Vec<String> = (0..20).map(|i| format!("thing {i}")).collect();
+    let text = text::notes(&notes, Paint::default());
+    assert!(text.starts_with("note: thing 0\nnote: thing 1\n"));
+    assert!(text.ends_with("note: and 12 more of this kind\n"), "{text}");
+    assert_eq!(text::notes(&[], Paint::default()), "");
+}
+
+#[test]
 fn colour_is_used_only_when_asked_for() {
     let plain = text::failure(&race(), &options());
     let coloured = text::failure(&race(), &TextOptions { paint: Paint { colour: true }, ..options() });
@@ -186,6 +204,7 @@ fn summary(verdict: Verdict, reason: Option<&str>, errors: usize) -> Summary {
         complete: verdict == Verdict::Ok,
         reason: reason.map(Into::into),
         errors: vec![entry; errors],
+        notes: vec![],
         counts: Counts { executions: 362_880, blocked: 0, transitions: 0, threads: 10 },
         time: Duration::from_millis(3200),
         options: serde_json::Value::Null,

@@ -8,10 +8,13 @@ pub const RUNTIME: &str = "libsymdpor_rt.so";
 pub const PASS: &str = "libsymdpor.so";
 
 #[derive(Debug, thiserror::Error)]
-#[error("{name} is not to be found (looked in {looked_in}): build or install all of symdpor, or set SYMDPOR_LIB_DIR")]
-pub struct NotInstalled {
-    name: &'static str,
-    looked_in: String,
+pub enum NotInstalled {
+    #[error(
+        "{name} is not to be found (looked in {looked_in}): build or install all of symdpor, or set SYMDPOR_LIB_DIR"
+    )]
+    Missing { name: &'static str, looked_in: String },
+    #[error("{}: LD_PRELOAD takes no path with a space or a colon: put symdpor elsewhere, or set SYMDPOR_LIB_DIR", .0.display())]
+    BadPath(PathBuf),
 }
 
 /// The absolute path of one of the libraries.
@@ -32,10 +35,13 @@ fn directories(executable: &Path, chosen: Option<PathBuf>) -> Vec<PathBuf> {
 
 fn library_in(name: &'static str, directories: &[PathBuf]) -> Result<PathBuf, NotInstalled> {
     let found = directories.iter().map(|d| d.join(name)).find(|p| p.is_file());
-    found.and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
+    let found = found.and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
         let looked_in: Vec<String> = directories.iter().map(|d| d.display().to_string()).collect();
-        NotInstalled { name, looked_in: looked_in.join(", ") }
-    })
+        NotInstalled::Missing { name, looked_in: looked_in.join(", ") }
+    })?;
+    let separates = |b: &u8| matches!(b, b' ' | b':');
+    let is_bad = name == RUNTIME && found.as_os_str().as_encoded_bytes().iter().any(separates);
+    if is_bad { Err(NotInstalled::BadPath(found)) } else { Ok(found) }
 }
 
 #[cfg(test)]
@@ -48,6 +54,16 @@ mod tests {
         assert_eq!(directories(executable, Some("/x".into())), [PathBuf::from("/x")]);
         let both = directories(executable, None);
         assert_eq!(both, [PathBuf::from("/usr/bin"), PathBuf::from("/usr/bin/../lib/symdpor")]);
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_preloaded_is_refused() {
+        let directory = tempfile::Builder::new().prefix("with space").tempdir().unwrap();
+        for name in [RUNTIME, PASS] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert!(matches!(library_in(RUNTIME, &[directory.path().into()]), Err(NotInstalled::BadPath(_))));
+        assert!(library_in(PASS, &[directory.path().into()]).is_ok());
     }
 
     #[test]

@@ -8,11 +8,13 @@ use crate::channel::Channel;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolKind, elf};
 use symdpor_abi::channel::{self as layout, Header};
+use symdpor_abi::module::function_flags;
 use symdpor_abi::object::{ObjectId, Region};
 use symdpor_trace::Location;
 
 const SITE_WORDS: usize = 8;
 const FUNCTION_WORDS: usize = 6;
+const SEEN_IN_PART: u32 = function_flags::INLINE_ASSEMBLY | function_flags::COROUTINE | function_flags::UNINSTRUMENTED;
 
 #[derive(Default)]
 pub struct Sites {
@@ -73,6 +75,19 @@ impl Sites {
             frames.push(module.location(site));
         }
         frames
+    }
+
+    /// The functions of which not everything is seen, with their [`function_flags`].
+    pub fn remarkable(&self) -> Vec<(u32, Location)> {
+        let place = |m: &Module, f: &[u32; FUNCTION_WORDS]| {
+            let [_, name, file, line, _, flags] = *f;
+            (flags, Location { file: m.string(file), line, column: 0, function: m.string(name) })
+        };
+        let all = self.modules.iter().flat_map(|m| m.functions.iter().map(move |f| place(m, f)));
+        let mut remarkable: Vec<(u32, Location)> = all.filter(|(flags, _)| *flags & SEEN_IN_PART != 0).collect();
+        remarkable.sort();
+        remarkable.dedup();
+        remarkable
     }
 
     /// The variable or expression accessed at a site, if it is known.
@@ -198,6 +213,16 @@ mod tests {
         assert_eq!(sites.name(4), None);
         assert_eq!(sites.location(0), None);
         assert_eq!(sites.location(5), None);
+    }
+
+    #[test]
+    fn functions_that_are_seen_in_part_are_listed() {
+        let mut bytes = module(1);
+        assert!(Sites::parse(&bytes).unwrap().remarkable().is_empty());
+        bytes[24 + 64 + 20] = function_flags::INLINE_ASSEMBLY as u8;
+        let found = Sites::parse(&[bytes.clone(), bytes].concat()).unwrap().remarkable();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].0, found[0].1.function.as_str(), found[0].1.line), (1, "main", 18));
     }
 
     #[test]
