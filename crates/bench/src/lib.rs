@@ -1,0 +1,16 @@
+//! Measures what an execution costs: programs of known numbers of executions through `symdpor run`, and single things
+//! (a hook, a switch, putting memory back, the analysis of a trace) by repetition.
+//!
+//! [`cases`] is the set of programs, [`tools`] compiles them, [`search`] runs `symdpor` and [`native`] the same program
+//! without it, [`measure`] makes a [`results::Measurement`] of that, [`table`] prints it. [`repeat`] drives a worker for the
+//! micro-benchmarks of `benches/`, which are listed in [`micro`]. How the figures come about is described in docs/performance.md.
+
+pub mod cases;
+pub mod measure;
+pub mod micro;
+pub mod native;
+pub mod repeat;
+pub mod results;
+pub mod search;
+pub mod table;
+pub mod tools;
