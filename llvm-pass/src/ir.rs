@@ -64,6 +64,12 @@ impl Module {
         llvm!(LLVMStoreSizeOfType(layout, ty.0))
     }
 
+    /// Bytes of an address.
+    pub fn pointer_size(self) -> u32 {
+        let layout = llvm!(LLVMGetModuleDataLayout(self.0));
+        llvm!(LLVMPointerSize(layout))
+    }
+
     pub fn bit_size(self, ty: Type) -> u64 {
         let layout = llvm!(LLVMGetModuleDataLayout(self.0));
         llvm!(LLVMSizeOfTypeInBits(layout, ty.0))

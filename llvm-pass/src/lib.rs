@@ -10,6 +10,15 @@
 //! The layout of what it emits is `symdpor_abi::module`. Without the runtime the hooks are no-ops of the module's own,
 //! and the program behaves as if the pass had not been there.
 //!
+//! What one function goes through in the second stage: [`plan`] decides where hooks go ([`access`] knows what an
+//! instruction touches, [`escape`] what nobody else can see, [`loops`] which cycles need a hook of their own),
+//! [`liveness`] and [`slots`] what its frames hold, [`digest`] records its code, and only then is anything changed
+//! ([`hooks`], [`frames`]). [`sites`] and [`tables`] collect what the module says about itself.
+//!
+//! Not covered: memory that library functions touch other than those of [`access`]; addresses that inline assembly
+//! holds in registers; calls in tail position that would have reused the caller's stack frame keep it, so recursion
+//! that never ends but for this needs more stack than without the pass.
+//!
 //! Environment: `SYMDPOR_VERIFY=1` checks each module with LLVM's verifier after the second stage.
 
 mod access;
@@ -82,16 +91,31 @@ pub extern "C" fn llvmGetPassPluginInfo() -> PluginInfo {
     }
 }
 
+/// The tables have words of 64 bits. Code for other machines is left as it is, and the controller says so.
+fn is_supported(module: Module) -> bool {
+    module.pointer_size() == 8
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn symdpor_stage_start(module: LLVMModuleRef, optimised: bool) {
-    stage_start::run(Module(module), optimised);
+    let module = Module(module);
+    if is_supported(module) {
+        stage_start::run(module, optimised);
+    }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn symdpor_stage_end(module: LLVMModuleRef) {
-    stage_end::run(Module(module));
+    let module = Module(module);
+    if is_supported(module) {
+        stage_end::run(module);
+        verify(module);
+    }
+}
+
+fn verify(module: Module) {
     if cfg!(debug_assertions) || std::env::var_os("SYMDPOR_VERIFY").is_some() {
         let action = LLVMVerifierFailureAction::LLVMAbortProcessAction;
-        llvm!(LLVMVerifyModule(module, action, std::ptr::null_mut()));
+        llvm!(LLVMVerifyModule(module.0, action, std::ptr::null_mut()));
     }
 }

@@ -193,10 +193,13 @@ fn join(directory: &str, name: &str) -> String {
     if name.starts_with('/') { name.to_owned() } else { path.replace("/./", "/") }
 }
 
-/// `namespace::Class::function`, without parameters.
+/// `namespace::Class::function`, without parameters. A class without a name that can be called is a lambda's.
 fn qualified_name(subprogram: Node) -> String {
     let mut name = subprogram.scope_name().unwrap_or_default();
     let mut scope = subprogram.parent_scope();
+    if name == "operator()" && scope.is_some_and(|s| s.scope_name().is_none()) {
+        name = "{lambda}".to_owned();
+    }
     while let Some(outer) = scope {
         if let Some(part) = outer.scope_name() {
             name = format!("{part}::{name}");

@@ -149,6 +149,16 @@ fn stacks_and_inlining() {
     }
 }
 
+#[test]
+fn lambdas_have_a_name() {
+    let source = "int g;\nint main() {\n  auto f = [](int x) __attribute__((noinline)) { g = x; };\n  f(3);\n}";
+    let shop = Workshop::single("a.cpp", source);
+    for level in ["-O0", "-O2"] {
+        let log = shop.log_of("a.cpp", &[level, "-g"], &[]);
+        assert_eq!(log.on("store", "g")[0].function, "main::{lambda}", "{level}");
+    }
+}
+
 /// Frames that an exception or a jump leaves behind are dropped by whoever goes on.
 #[test]
 fn frames_after_exceptions_and_jumps() {
