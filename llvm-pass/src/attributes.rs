@@ -1,7 +1,7 @@
 //! Attributes of functions and calls, by name.
 
 use inkwell::llvm_sys::core::*;
-use inkwell::llvm_sys::{LLVMAttributeFunctionIndex, prelude::*};
+use inkwell::llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeReturnIndex, prelude::*};
 
 use crate::ir::{Module, Type, Value, llvm};
 
@@ -51,6 +51,14 @@ pub fn remove_from_call(call: Value, name: &str) {
 pub fn add_to_call(call: Value, module: Module, name: &str) {
     let attribute = llvm!(LLVMCreateEnumAttribute(module.context(), kind(name), 0));
     llvm!(LLVMAddCallSiteAttribute(call.0, LLVMAttributeFunctionIndex, attribute));
+}
+
+pub fn remove_from_result(function: Value, name: &str) {
+    llvm!(LLVMRemoveEnumAttributeAtIndex(function.0, LLVMAttributeReturnIndex, kind(name)));
+}
+
+pub fn remove_from_call_result(call: Value, name: &str) {
+    llvm!(LLVMRemoveCallSiteEnumAttribute(call.0, LLVMAttributeReturnIndex, kind(name)));
 }
 
 fn type_value(attribute: LLVMAttributeRef) -> Option<Type> {

@@ -22,6 +22,7 @@
 //! Environment: `SYMDPOR_VERIFY=1` checks each module with LLVM's verifier after the second stage.
 
 mod access;
+mod allocations;
 mod assembly;
 mod atomics;
 mod attributes;

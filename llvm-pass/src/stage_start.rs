@@ -4,10 +4,12 @@
 //! - Without `mustprogress`, `while (!flag);` stays, however little it does.
 //! - Variables that only this file can name are marked as used elsewhere: one that is written and never read would
 //!   vanish with all its writes, and a race between them with it.
+//! - Allocations are concealed ([`allocations`]): blocks that stay in one function would vanish with their misuse.
 //! - Loads whose value nobody needs and stores that change nothing are kept ([`keep`]).
 
 use inkwell::llvm_sys::LLVMLinkage;
 
+use crate::allocations;
 use crate::attributes;
 use crate::emit::Emitter;
 use crate::escape::Locals;
@@ -20,6 +22,7 @@ pub fn run(module: Module, optimised: bool) {
     let emit = Emitter::new(module);
     if optimised {
         keep_variables(module);
+        allocations::conceal(module);
     }
     for function in module.functions() {
         if !function.is_declaration() {

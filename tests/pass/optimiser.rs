@@ -91,3 +91,22 @@ fn locals_need_no_hooks_until_they_escape() {
         assert_eq!(log.on("store", "sink").len(), 1, "{level}");
     }
 }
+
+/// Blocks that do not leave their function, with errors that must be seen at every level.
+#[test]
+fn the_heap_is_not_optimised_away() {
+    let source = "#include <stdlib.h>\n#include <string.h>\nchar text[32];\nint main(int n, char **a) {\n  \
+        char *block = malloc(16);\n  memcpy(block, text, 15 + n);\n  block[3] = 1;\n  free(block);\n  \
+        int *other = calloc(n, 4);\n  other[0] = 5;\n  (void)other[0];\n  free(other);\n  free(malloc(n));\n  return 0;\n}";
+    for (level, log) in logs(source, &[]) {
+        let lines = |what: &str| log.of_kind(what).iter().map(|e| e.line).collect::<Vec<_>>();
+        assert_eq!(lines("store_range"), [6], "{level}");
+        assert_eq!(lines("store"), [7, 10], "{level}");
+    }
+    let cpp = "struct S { int x; S() : x(1) {} ~S() { x = 2; } };\nint main() {\n  S *s = new S;\n  s->x = 4;\n  delete s;\n}";
+    let shop = Workshop::single("a.cpp", cpp);
+    for level in LEVELS {
+        let log = shop.log_of("a.cpp", &[level, "-g"], &[]);
+        assert!(log.of_kind("store").iter().any(|e| e.line == 1 && e.function == "S::~S"), "{level}");
+    }
+}
