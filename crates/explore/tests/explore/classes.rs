@@ -65,16 +65,16 @@ fn wrong(program: &Program, limit: u64) -> Option<bool> {
 
 #[test]
 fn source_sets_run_each_class_once() {
-    let programs = number("SYMDPOR_PROGRAMS", 21_000) / 10;
+    let programs = number("SYMDPOR_PROGRAMS", 21_000) / 15;
     let mut rng = Rng::new(number("SYMDPOR_SEED", 1) ^ 0x5eed);
     let mut compared = 0;
     while compared < programs {
         for kind in Kind::ALL {
             let program = program(&mut rng, kind);
-            let Some(bad) = wrong(&program, 400) else { continue };
+            let Some(bad) = wrong(&program, 250) else { continue };
             compared += 1;
             if bad {
-                let small = shrink(&program, |p| wrong(p, 400) == Some(true));
+                let small = shrink(&program, |p| wrong(p, 250) == Some(true));
                 panic!("not one execution per class:\n{small}");
             }
         }
