@@ -1,0 +1,136 @@
+//! Programs that misbehave: what cannot be controlled is named with exit code 4, what is wrong is an error, and what is
+//! only unusual works.
+
+use crate::{misbehaves, with_input};
+use std::process::Stdio;
+
+/// A program whose thread does `body`; `before` comes first in main.
+fn threaded(includes: &str, before: &str, body: &str) -> String {
+    format!(
+        "#define _GNU_SOURCE\n#include <pthread.h>\n{includes}\nstatic void *work(void *unused)\n{{\n    {body}\n    \
+         return unused;\n}}\n\nint main(void)\n{{\n    pthread_t threads[2];\n    {before}\n    \
+         for (int i = 0; i < 2; i++)\n        pthread_create(&threads[i], NULL, work, NULL);\n    \
+         for (int i = 0; i < 2; i++)\n        pthread_join(threads[i], NULL);\n    return 0;\n}}\n"
+    )
+}
+
+#[test]
+fn calls_fork() {
+    let includes = "#include <sys/wait.h>\n#include <unistd.h>";
+    let body = "if (fork() == 0) _exit(0);\n    wait(NULL);";
+    misbehaves(&threaded(includes, "", body), 4, &["fork"]);
+    misbehaves(&threaded(includes, body, ""), 4, &["fork"]);
+}
+
+#[test]
+fn starts_other_programs() {
+    let includes = "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>";
+    misbehaves(&threaded(includes, "", "if (system(\"true\")) abort();"), 4, &["system"]);
+    misbehaves(&threaded(includes, "", "pclose(popen(\"true\", \"r\"));"), 4, &["popen"]);
+    misbehaves(&threaded(includes, "", "execl(\"/bin/true\", \"true\", (char *)0);"), 4, &["exec"]);
+}
+
+#[test]
+fn calls_what_is_not_handled_yet() {
+    let includes = "#include <semaphore.h>";
+    let calls = [
+        ("pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER; pthread_rwlock_rdlock(&l);", "pthread_rwlock_rdlock"),
+        ("pthread_barrier_t b; pthread_barrier_init(&b, NULL, 1); pthread_barrier_wait(&b);", "pthread_barrier"),
+        ("sem_t s; sem_init(&s, 0, 1); sem_wait(&s);", "sem_"),
+        ("pthread_spinlock_t l; pthread_spin_init(&l, 0); pthread_spin_lock(&l);", "pthread_spin"),
+        ("pthread_cancel(pthread_self());", "pthread_cancel"),
+    ];
+    for (call, name) in calls {
+        misbehaves(&threaded(includes, "", call), 4, &[name]);
+    }
+}
+
+#[test]
+fn runs_forever_in_one_step() {
+    misbehaves(&threaded("", "", "__asm__ volatile(\"1: jmp 1b\");"), 1, &["step-limit"]);
+    misbehaves(&threaded("", "", "for (;;) __asm__ volatile(\"nop\");"), 1, &["long"]);
+    misbehaves("int main(void) { for (;;) __asm__ volatile(\"\"); }\n", 1, &["long"]);
+}
+
+#[test]
+fn closes_our_descriptors() {
+    let close_all = "for (int i = 3; i < 4096; i++) close(i);\n    closefrom(3);";
+    misbehaves(&threaded("#include <unistd.h>", close_all, close_all), 0, &["ok"]);
+}
+
+#[test]
+fn closes_standard_output() {
+    let close_all = "for (int i = 0; i < 3; i++) close(i);";
+    misbehaves(&threaded("#include <unistd.h>", close_all, ""), 0, &["ok"]);
+}
+
+#[test]
+fn has_a_handler_for_segmentation_faults() {
+    let includes = "#include <signal.h>\n#include <unistd.h>\nstatic int *volatile wild = (int *)16;\n\
+                    static void handler(int signal) { (void)signal; _exit(0); }";
+    let install = "signal(SIGSEGV, handler);";
+    misbehaves(&threaded(includes, install, ""), 0, &["ok"]);
+    misbehaves(&threaded(includes, install, "*wild = 1;"), 4, &["SIGSEGV", "handles"]);
+}
+
+#[test]
+fn overflows_its_stack() {
+    let includes = "static int __attribute__((noinline)) deeper(int n)\n{\n    volatile char frame[4096];\n    \
+                    frame[n % 4096] = 1;\n    return n < 0 ? 0 : deeper(n + 1) + frame[0];\n}";
+    misbehaves(&threaded(includes, "", "deeper(0);"), 1, &["crash", "stack overflow"]);
+    misbehaves(&threaded(includes, "deeper(0);", ""), 1, &["crash", "stack overflow"]);
+}
+
+#[test]
+fn writes_through_wild_pointers() {
+    let includes = "static volatile unsigned long seed = 1;";
+    let body = "for (int i = 0; i < 100; i++) {\n        seed = seed * 6364136223846793005ul + 1;\n        \
+                *(volatile char *)(seed & 0x7fffffffffff) = 1;\n    }";
+    misbehaves(&threaded(includes, "", body), 1, &["crash", "SIGSEGV"]);
+}
+
+/// Overwrites all writable memory but its own, past the instrumentation: the runtime, its tables, the channel.
+#[test]
+fn overwrites_the_runtime() {
+    let includes = "#include <stdio.h>\n#include <string.h>\nstatic unsigned long from[4096], to[4096];\nstatic int n;";
+    let look = "FILE *maps = fopen(\"/proc/self/maps\", \"r\");\n    char line[512], rights[8];\n    \
+                while (fgets(line, sizeof line, maps)) {\n        unsigned long a, b;\n        \
+                if (sscanf(line, \"%lx-%lx %7s\", &a, &b, rights) == 3 && rights[1] == 'w' && !strstr(line, \"prog\") && \
+                !strstr(line, \"stack\"))\n            from[n] = a, to[n] = b, n++;\n    }\n    fclose(maps);";
+    let body = "for (int i = 0; i < n; i++) {\n        void *at = (void *)from[i];\n        \
+                unsigned long left = to[i] - from[i];\n        __asm__ volatile(\"rep stosb\" : \"+D\"(at), \"+c\"(left) \
+                : \"a\"(0x41) : \"memory\");\n    }";
+    misbehaves(&threaded(includes, look, body), 1, &["crash"]);
+}
+
+#[test]
+fn sends_signals() {
+    let includes = "#include <signal.h>\n#include <unistd.h>";
+    misbehaves(&threaded(includes, "", "kill(getpid(), SIGKILL);"), 1, &["crash", "signal"]);
+    misbehaves(&threaded(includes, "", "kill(getppid(), SIGKILL);"), 4, &["kill"]);
+}
+
+#[test]
+fn reads_past_the_end_of_its_input() {
+    let includes = "#include <stdio.h>\n#include <stdlib.h>";
+    let body = "while (getchar() != EOF)\n        ;\n    if (getchar() != EOF)\n        abort();";
+    with_input(&threaded(includes, "", body), Stdio::null(), 0, &["ok"]);
+    let file = std::fs::File::open(crate::common::tool::root().join("README.md")).expect("it is there");
+    with_input(&threaded(includes, "", body), file.into(), 0, &["ok"]);
+}
+
+#[test]
+fn reads_from_a_pipe_that_nobody_writes_to() {
+    let includes = "#include <stdio.h>";
+    let (reader, writer) = std::io::pipe().expect("pipes can be made");
+    drop(writer);
+    with_input(&threaded(includes, "", "getchar();"), reader.into(), 0, &["ok"]);
+}
+
+#[test]
+fn prints_megabytes() {
+    let includes = "#include <stdio.h>\nstatic pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;";
+    let body = "pthread_mutex_lock(&mutex);\n    for (int i = 0; i < 40000; i++)\n        printf(\"%0100d\\n\", i);\n    \
+                pthread_mutex_unlock(&mutex);";
+    misbehaves(&threaded(includes, "", body), 0, &["ok", "2 executions"]);
+}
