@@ -139,7 +139,7 @@ fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, write
     match fault {
         HeapFault::UseAfterFree(block) => {
             block_details(&mut details, &block);
-            let offset = address.wrapping_sub(block.base);
+            let offset = address.wrapping_sub(block.base) as isize;
             let text =
                 format_args!("{what} of {len} bytes at offset {offset} of a freed block of {} bytes", block.size);
             end::error(ErrorKind::Memory, &details, text)
