@@ -128,11 +128,13 @@ pub struct Failure {
     pub stacks: Vec<Stack>,
 }
 
-/// What makes two failures the same one: their kind and the places in the source that they name.
+/// What makes two failures the same one: their kind and the places in the source that they name; for an exit status,
+/// which has no better place than the end of main, the status too.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Signature {
     pub kind: FailureKind,
     places: Vec<(String, u32)>,
+    status: Option<String>,
 }
 
 impl Failure {
@@ -146,7 +148,8 @@ impl Failure {
             self.location.iter().chain(waits).chain(earlier).map(|l| (l.file.clone(), l.line)).collect();
         places.sort();
         places.dedup();
-        Signature { kind: self.kind, places }
+        let status = (self.kind == FailureKind::ExitStatus).then(|| self.message.clone());
+        Signature { kind: self.kind, places, status }
     }
 
     pub fn stack(&self, role: StackRole) -> Option<&Stack> {
