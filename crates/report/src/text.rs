@@ -12,7 +12,6 @@ use symdpor_trace::failure::{Event, Failure, OutputChunk, Race, RaceAccess, Stac
 use symdpor_trace::file::TraceFile;
 use symdpor_trace::{FailureKind, Location, ThreadId};
 
-const WIDTH: usize = 80;
 /// Frames of one stack that are shown.
 const FRAMES: usize = 24;
 /// Bytes of the program's output that are shown: its end, where the error is.
@@ -32,7 +31,7 @@ pub struct TextOptions {
 /// Everything there is to say about one failing execution.
 pub fn failure(file: &TraceFile, options: &TextOptions) -> String {
     let failure = &file.failure;
-    let mut text = format!("{} {}\n", options.paint.error("error:"), wrapped(&headline(failure), "error: ".len()));
+    let mut text = format!("{} {}\n", options.paint.error("error:"), headline(failure));
     if let Some(location) = &failure.location {
         let _ = writeln!(text, "  at {}", at(location, options));
     }
@@ -47,27 +46,7 @@ pub fn failure(file: &TraceFile, options: &TextOptions) -> String {
     text
 }
 
-/// Broken into lines at spaces, where a word would go beyond the width; the first line has less room.
-fn wrapped(sentence: &str, used: usize) -> String {
-    let mut text = String::new();
-    let mut column = used;
-    for word in sentence.split(' ') {
-        let len = word.chars().count();
-        if !text.is_empty() && column + 1 + len > WIDTH {
-            text.push_str("\n   ");
-            column = 3;
-        }
-        if !text.is_empty() {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += len;
-    }
-    text
-}
-
-/// What happened, in one sentence.
+/// What happened, in one sentence. Never broken into lines: it is searched for in logs.
 pub fn headline(failure: &Failure) -> String {
     match (&failure.race, failure.kind) {
         (Some(race), _) => race_headline(race),

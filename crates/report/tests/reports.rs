@@ -172,15 +172,6 @@ fn lines_of_the_interleaving_fit_80_columns() {
 }
 
 #[test]
-fn long_sentences_are_wrapped() {
-    let message = "assertion `accounts[from].balance >= amount && accounts[to].balance >= 0` failed in transfer";
-    let report = text::failure(&file(failure(FailureKind::Assertion, message), vec![]), &options());
-    let lines: Vec<&str> = report.lines().take(2).collect();
-    assert_eq!(lines[0], "error: assertion `accounts[from].balance >= amount && accounts[to].balance >= 0`");
-    assert_eq!(lines[1], "    failed in transfer");
-}
-
-#[test]
 fn notes_are_limited() {
     let notes: Vec<String> = (0..20).map(|i| format!("thing {i}")).collect();
     let text = text::notes(&notes, Paint::default());
