@@ -94,7 +94,10 @@ fn report(subjects: &[Subject]) {
         having(|o| matches!(o, Outcome::Race)),
         having(|o| matches!(o, Outcome::Status(_))),
     ];
-    println!("{} programs, {several} with several outcomes; deadlock, assertion, race, status: {kinds:?}", subjects.len());
+    println!(
+        "{} programs, {several} with several outcomes; deadlock, assertion, race, status: {kinds:?}",
+        subjects.len()
+    );
     let enough = subjects.len() / 25;
     assert!(several >= subjects.len() / 3 && kinds.iter().all(|k| *k >= enough), "too few of some kind: {kinds:?}");
 }

@@ -19,26 +19,60 @@ pub enum Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Instruction {
     /// register = atomic variable
-    Load { register: usize, variable: usize, order: Order },
+    Load {
+        register: usize,
+        variable: usize,
+        order: Order,
+    },
     /// atomic variable = register + value
-    Store { variable: usize, register: usize, value: i32, order: Order },
+    Store {
+        variable: usize,
+        register: usize,
+        value: i32,
+        order: Order,
+    },
     /// register = old value of the atomic variable, which is increased
-    Add { register: usize, variable: usize, value: i32 },
+    Add {
+        register: usize,
+        variable: usize,
+        value: i32,
+    },
     /// register = whether the atomic variable was `expected` and is `new` now
-    CompareExchange { register: usize, variable: usize, expected: i32, new: i32 },
+    CompareExchange {
+        register: usize,
+        variable: usize,
+        expected: i32,
+        new: i32,
+    },
     Lock(usize),
     Unlock(usize),
-    TryLock { mutex: usize, if_taken: usize },
+    TryLock {
+        mutex: usize,
+        if_taken: usize,
+    },
     /// Waits on the one condition variable with mutex 0, which the thread holds.
     Wait,
     Signal,
     Broadcast,
-    PlainLoad { register: usize, variable: usize },
-    PlainStore { variable: usize, value: i32 },
-    JumpUnless { register: usize, value: i32, target: usize },
+    PlainLoad {
+        register: usize,
+        variable: usize,
+    },
+    PlainStore {
+        variable: usize,
+        value: i32,
+    },
+    JumpUnless {
+        register: usize,
+        value: i32,
+        target: usize,
+    },
     Jump(usize),
     /// The register must not have this value.
-    Assert { register: usize, forbidden: i32 },
+    Assert {
+        register: usize,
+        forbidden: i32,
+    },
     Create(usize),
     Join(usize),
     /// Adds what a joined thread computed to the hash.
