@@ -43,8 +43,9 @@ impl Style {
     fn random(random: &mut Random) -> Style {
         let mut part = |most| random.below(most);
         let (atomics, locks, waits) = (1 + part(5), part(5), if part(3) == 0 { 4 } else { 0 });
-        let (plain, others) = (part(3), 1 + part(2));
-        Style { atomics, locks, waits, plain, others, careless: random.one_in(4), weak: random.one_in(2) }
+        let (plain, others) = (1 + part(2), 1 + part(2));
+        let (careless, weak) = (random.one_in(4), random.one_in(2));
+        Style { atomics, locks, waits, plain: if careless { plain + 3 } else { plain }, others, careless, weak }
     }
 }
 
@@ -60,12 +61,12 @@ struct Generator<'a> {
 pub fn program(seed: u64) -> Program {
     let mut random = Random::new(seed);
     let others = 2 + random.below(THREADS - 2);
-    let budget = if others == 2 { 4 } else { 2 };
+    let budget = if others == 2 { 6 } else { 3 };
     let mut threads = vec![main(&mut random, others)];
     let style_seed = random.next();
     for _ in 0..others {
         let style = Style::random(&mut Random::new(style_seed));
-        let left = 1 + random.below(budget);
+        let left = 2 + random.below(budget);
         let mut generator = Generator { random: &mut random, style, code: vec![], held: [false; MUTEXES], left };
         generator.block(0);
         generator.code.push(Instruction::Return);
@@ -168,11 +169,16 @@ impl Generator<'_> {
         };
         self.code.push(instruction);
         if matches!(instruction, Instruction::Load { .. } | Instruction::CompareExchange { .. }) && depth < 2 {
-            self.branch(register, depth);
+            self.judge(register, depth);
         }
     }
 
-    fn branch(&mut self, register: usize, depth: usize) {
+    /// Does something with a value that was read: asserts, branches, both or nothing.
+    fn judge(&mut self, register: usize, depth: usize) {
+        if self.random.one_in(2) {
+            let forbidden = 1 + self.random.below(2) as i32;
+            self.code.push(Instruction::Assert { register, forbidden });
+        }
         if self.left == 0 || self.random.one_in(2) {
             return;
         }

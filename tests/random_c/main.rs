@@ -43,13 +43,13 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, parse)
 }
 
-/// Programs whose outcomes the interpreter can tell and that have some choice in them.
+/// Programs whose outcomes the interpreter can tell; of those with only one, a few are enough.
 fn subjects(seed: u64, count: usize) -> Vec<Subject> {
     let seeds = (0..).map(|i| seed.wrapping_mul(0x1_0000_0001).wrapping_add(i));
     let known = seeds.filter_map(|seed| {
         let program = generate::program(seed);
         let outcomes = oracle::outcomes(&program, MOST_STATES)?;
-        Some(Subject { seed, program, outcomes })
+        (outcomes.len() > 1 || seed % 8 == 0).then_some(Subject { seed, program, outcomes })
     });
     known.take(count).collect()
 }
