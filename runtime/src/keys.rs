@@ -30,6 +30,8 @@ struct Value {
 
 /// All zero: no key is in use.
 pub struct Keys {
+    /// Keys from here on were never in use.
+    end: u32,
     keys: [Key; MAX_KEYS],
     values: [[Value; MAX_KEYS]; MAX_THREADS],
 }
@@ -46,6 +48,7 @@ pub fn create(out: usize, destructor: usize) -> i32 {
     let Some(number) = keys.iter().position(|k| !k.used) else { return EAGAIN };
     keys[number].used = true;
     keys[number].destructor = destructor;
+    exec::get().keys.end = exec::get().keys.end.max(number as u32 + 1);
     crate::access::write(out, 4);
     // SAFETY: the program says that it is room for a key.
     unsafe { *(out as *mut u32) = number as u32 };
@@ -86,7 +89,7 @@ pub fn run_destructors() {
 
 fn run_round() -> bool {
     let mut any = false;
-    for number in 0..MAX_KEYS as u32 {
+    for number in 0..exec::get().keys.end {
         let destructor = exec::get().keys.keys[number as usize].destructor;
         let value = get(number);
         if value == 0 || destructor == 0 {
