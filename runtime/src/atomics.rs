@@ -117,6 +117,7 @@ pub fn after(address: usize, raw: u32, success: bool) {
         AtomicKind::Cas => {
             detector.atomic_load(me, address, shape.failure_order);
             sched::executed(OpKind::AtomicLoad);
+            sched::tried();
         }
     }
     let new = value(address, shape.size);

@@ -12,7 +12,7 @@ use crate::stack;
 use crate::thread::Thread;
 use core::arch::naked_asm;
 use symdpor_abi::channel::ErrorKind;
-use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};
+use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 
 pub const EPERM: i32 = 1;
 pub const EBUSY: i32 = 16;
@@ -154,9 +154,7 @@ pub extern "C" fn try_lock(address: usize, registers: usize) -> i32 {
     if is_free(address) {
         take(address, 1);
         sched::executed(OpKind::MutexLock);
-        if let Some(step) = sched::last_step() {
-            step.op.arg = TRIED;
-        }
+        sched::tried();
         0
     } else {
         sched::executed(OpKind::TryLockFailed);

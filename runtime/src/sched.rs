@@ -313,6 +313,13 @@ pub fn executed(kind: OpKind) {
     }
 }
 
+/// Marks the operation under way as an attempt: a try-lock that succeeded, a compare-and-exchange that failed.
+pub fn tried() {
+    if let Some(step) = last_step() {
+        step.op.arg = op::TRIED;
+    }
+}
+
 /// Notes the values before and after, for reports.
 pub fn values(old: u64, new: u64) {
     if let Some(step) = last_step() {
