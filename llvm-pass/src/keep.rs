@@ -5,7 +5,9 @@
 //! would be lost with it. A *veil* stands between a value and its store where the value was made from what was there
 //! before: `x += 0` writes `x`, and the optimiser must not find out that it changes nothing.
 //!
-//! Both are declared to touch no memory of the program, so that they hinder no other optimisation of memory accesses.
+//! Copies of a global variable are made volatile instead: they may be split, but all of it stays.
+//!
+//! Uses and veils are declared to touch no memory of the program, so that they hinder no other optimisation of memory accesses.
 
 use inkwell::llvm_sys::LLVMInlineAsmDialect;
 use inkwell::llvm_sys::core::*;
@@ -41,6 +43,18 @@ pub fn add_veil(emit: &Emitter, store: Value) {
     let veiled = emit.call(ty, assembly, &[value]);
     set_pure(veiled);
     llvm!(LLVMSetOperand(store.0, 0, veiled.0));
+}
+
+/// Keeps all that a copy reads, if it reads a global variable: without this only the members that are needed.
+pub fn keep_copy(emit: &Emitter, call: Value) {
+    let Some(callee) = call.called_function().map(|f| f.name()) else { return };
+    if !callee.starts_with("llvm.memcpy.p0") && !callee.starts_with("llvm.memmove.p0") {
+        return;
+    }
+    let source = pointer_base(emit.module, call.operand(1)).base;
+    if source.kind() == Kind::GlobalVariable && !source.is_constant_global() {
+        llvm!(LLVMSetOperand(call.0, 3, emit.int(emit.int_type(1), 1).0));
+    }
 }
 
 fn assembly(ty: Type, template: &str, constraints: &str, effects: bool) -> Value {

@@ -70,6 +70,8 @@ fn keep_accesses(emit: &Emitter, function: Value) {
             keep::add_use(emit, instruction);
         } else if instruction.is(Opcode::LLVMStore) && !locals.is_private(instruction.operand(1)) {
             keep::add_veil(emit, instruction);
+        } else if instruction.is(Opcode::LLVMCall) {
+            keep::keep_copy(emit, instruction);
         }
     }
 }

@@ -152,8 +152,8 @@ fn libraries_of_the_program_s_own() {
 #[test]
 fn a_large_program() {
     let shop = Workshop::single("a.cpp", include_str!("large.cpp"));
+    shop.build_plain(&["a.cpp", "-O0", "-std=c++20", "-o", "plain"]);
     for level in ["-O0", "-O3"] {
-        shop.build_plain(&["a.cpp", level, "-std=c++20", "-o", "plain"]);
         shop.build(&["a.cpp", level, "-g", "-std=c++20", "-o", "instrumented"]);
         assert_eq!(shop.run("instrumented", &[]), shop.run("plain", &[]), "{level}");
     }

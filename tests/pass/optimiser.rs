@@ -92,6 +92,17 @@ fn locals_need_no_hooks_until_they_escape() {
     }
 }
 
+/// One member of the copy is needed, but all of the original is read.
+#[test]
+fn a_copy_reads_all_of_it() {
+    let source =
+        "struct s { int x, y; long z[3]; } g;\nint main(int n, char **a) {\n  struct s copy = g;\n  return copy.y;\n}";
+    for (level, log) in logs(source, &[]) {
+        let reads = log.events().into_iter().filter(|e| e.what.starts_with("load") && e.name.starts_with('g'));
+        assert_eq!(reads.filter(|e| e.line == 3).map(|e| e.number).sum::<u64>(), 32, "{level}");
+    }
+}
+
 /// Blocks that do not leave their function, with errors that must be seen at every level.
 #[test]
 fn the_heap_is_not_optimised_away() {
