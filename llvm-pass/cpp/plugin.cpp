@@ -3,6 +3,8 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm-c/Types.h"
 
 using namespace llvm;
@@ -30,9 +32,21 @@ struct EndStage : PassInfoMixin<EndStage> {
   static bool isRequired() { return true; }
 };
 
+// Loop-invariant code motion keeps a variable in a register through a loop, and for that reads it before the loop even
+// where the loop would not have read it (`if (c) d += 5;`): an access that the program does not make. No attribute of
+// a function forbids this, only the compiler's own option does.
+void forbidPromotion() {
+  auto &Options = cl::getRegisteredOptions();
+  auto Found = Options.find("disable-licm-promotion");
+  if (Found == Options.end())
+    report_fatal_error("symdpor: this compiler has no option disable-licm-promotion; LLVM 22 is needed");
+  static_cast<cl::opt<bool> *>(Found->second)->setValue(true);
+}
+
 } // namespace
 
 extern "C" void symdpor_register_stages(PassBuilder &PB) {
+  forbidPromotion();
   PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel Level) {
     MPM.addPass(StartStage(Level != OptimizationLevel::O0));
   });

@@ -1,6 +1,7 @@
 //! First stage, before any optimisation: keeps the optimiser from hiding accesses and from making some up.
 //!
-//! - `sanitize_thread` forbids what would invent accesses: speculated loads, stores merged over branches.
+//! - `sanitize_thread` forbids what would invent accesses: speculated loads, stores merged over branches. (What it does
+//!   not forbid, registration turns off: `cpp/plugin.cpp`.)
 //! - Without `mustprogress`, `while (!flag);` stays, however little it does.
 //! - Variables that only this file can name are marked as used elsewhere: one that is written and never read would
 //!   vanish with all its writes, and a race between them with it.

@@ -45,6 +45,17 @@ fn a_branch_not_taken_writes_nothing() {
     }
 }
 
+/// Kept in a register through the loop, the variable would be read before it.
+#[test]
+fn a_loop_that_does_not_read_reads_nothing() {
+    let source = "static int d; int n, other;\nint main(int k, char **a) {\n  for (int i = 0; i < 1 + (k & 1); i++) {\n    \
+        if (other > k + 7) d = d + 5;\n    n += i;\n  }\n  return 0;\n}";
+    for (level, log) in logs(source, &[]) {
+        assert_eq!(log.on("load", "d").len(), 0, "{level}");
+        assert_eq!(log.on("store", "d").len(), 0, "{level}");
+    }
+}
+
 #[test]
 fn a_read_without_use_stays_also_when_inlined() {
     let source = "int g, h; struct s { int x; } s;\nstatic int get(int *p) { return *p; }\n\
