@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Every edge between our crates. An edge that is absent is absent on purpose: see ARCHITECTURE.md.
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     ("symdpor-abi", &[]),
     ("symdpor-detect", &[]),
     ("symdpor-trace", &["symdpor-abi"]),
@@ -18,6 +18,7 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("symdpor-worker", &["symdpor-abi", "symdpor-trace"]),
     ("symdpor-runtime", &["symdpor-abi", "symdpor-detect"]),
     ("symdpor-pass", &["symdpor-abi"]),
+    ("symdpor-bench", &["symdpor-abi", "symdpor-explore", "symdpor-trace", "symdpor-worker"]),
     ("symdpor", &["symdpor-abi", "symdpor-explore", "symdpor-report", "symdpor-trace", "symdpor-worker"]),
 ];
 

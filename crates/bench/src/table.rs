@@ -3,14 +3,17 @@
 use crate::results::{Measurement, Micro, Results};
 use std::fmt::Write;
 
+const HEAD: &str = "
+                           per execution  million    peak MiB one execution is
+program      size    runs  wall us   CPU us trans/s   ctl  work 1/n fork n x own
+";
+
 pub fn render(results: &Results) -> String {
     let mut out = String::new();
     let [before, after] = results.machine.load;
     let cpus = results.machine.cpus;
-    _ = writeln!(out, "{cpus} usable CPUs, load {before:.1} before and {after:.1} after\n");
-    _ = writeln!(out, "                           per execution            peak MiB      an execution");
-    _ = writeln!(out, "program      size executed    wall us  CPU us Mtrans/s  ctl work  is 1/n   is n x");
-    _ = writeln!(out, "                                                                 of a fork  native");
+    _ = writeln!(out, "{cpus} usable CPUs, load {before:.1} before and {after:.1} after");
+    out.push_str(HEAD);
     for m in &results.measurements {
         _ = writeln!(out, "{}", row(m));
     }
@@ -23,16 +26,16 @@ pub fn render(results: &Results) -> String {
 
 fn row(m: &Measurement) -> String {
     format!(
-        "{:12} {:>4} {:>8} {} {} {} {} {} {:>7} {:>8}",
+        "{:12} {:>4} {:>7} {} {} {} {} {} {} {:>7}",
         m.program,
         m.size,
         m.executions + m.blocked,
-        figure(m.wall_us, 10),
-        figure(m.cpu_us, 7),
-        figure(m.transitions_per_s / 1e6, 8),
-        figure(m.controller_kib as f64 / 1024.0, 4),
-        figure(m.worker_kib as f64 / 1024.0, 4),
-        format!("{:.1}", m.per_fork()),
+        figure(m.wall_us, 8),
+        figure(m.cpu_us, 8),
+        figure(m.transitions_per_s / 1e6, 7),
+        figure(m.controller_kib as f64 / 1024.0, 5),
+        figure(m.worker_kib as f64 / 1024.0, 5),
+        figure(m.per_fork(), 8),
         m.slowdown().map_or("-".to_owned(), |s| figure(s, 0)),
     )
 }
