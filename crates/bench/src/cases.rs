@@ -93,7 +93,7 @@ pub const ALL: &[Case] = &[
 ];
 
 /// A program with one execution, to measure the way from its start to the verdict.
-pub const ONE_EXECUTION: Source = Source { file: "bench/nothing.c", macros: &[] };
+pub const ONE_EXECUTION: Source = Source { file: "bench/pages.c", macros: &["PAGES=0"] };
 
 #[cfg(test)]
 mod tests {

@@ -2,10 +2,11 @@
 //! (a hook, a switch, putting memory back, the analysis of a trace) by repetition.
 //!
 //! [`cases`] is the set of programs, [`tools`] compiles them, [`search`] runs `symdpor` and [`native`] the same program
-//! without it, [`measure`] makes a [`results::Measurement`] of that, [`table`] prints it. [`repeat`] drives a worker for the
+//! without it, [`measure`] makes a [`results::Measurement`] of that, [`table`] prints it, with the [`goals`]. [`repeat`] drives a worker for the
 //! micro-benchmarks of `benches/`, which are listed in [`micro`]. How the figures come about is described in docs/performance.md.
 
 pub mod cases;
+pub mod goals;
 pub mod measure;
 pub mod micro;
 pub mod native;

@@ -35,7 +35,7 @@ pub const WORKER: &str = "worker";
 pub const ANALYSIS: &str = "analysis";
 
 pub const ALL: &[Micro] = &[
-    execution("round trip", "bench/nothing.c", &[], 1),
+    execution("round trip", "bench/pages.c", &["PAGES=0"], 1),
     Micro {
         name: "2 threads, 2 operations each",
         source: Source { file: "mutex/counter.h", macros: &["THREADS=2"] },

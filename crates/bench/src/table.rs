@@ -1,5 +1,6 @@
 //! The figures as text that fits a terminal of 80 columns.
 
+use crate::goals::{Bound, Goal, goals};
 use crate::results::{Measurement, Micro, Results};
 use std::fmt::Write;
 
@@ -21,7 +22,20 @@ pub fn render(results: &Results) -> String {
     for m in &results.micro {
         _ = writeln!(out, "{:34} {:>12}", m.name, time(m.ns));
     }
+    out.push('\n');
+    for goal in goals(results) {
+        _ = writeln!(out, "{}", line(&goal));
+    }
     out
+}
+
+fn line(goal: &Goal) -> String {
+    let (word, bound) = match goal.bound {
+        Bound::AtLeast(least) => ("at least", least),
+        Bound::AtMost(most) => ("at most", most),
+    };
+    let verdict = if goal.is_reached() { "reached" } else { "NOT REACHED" };
+    format!("{:45} {word:>8} {bound:4} {} {verdict}", goal.what, figure(goal.found, 8))
 }
 
 fn row(m: &Measurement) -> String {
@@ -134,7 +148,7 @@ mod tests {
     fn a_row_says_what_was_measured() {
         assert_eq!(
             row(&results(10.0).measurements[0]).split_whitespace().collect::<Vec<_>>(),
-            ["mutex", "5", "551334", "10.0", "20.0", "12.3", "8.79", "127", "20.0", "50.0"]
+            ["mutex", "6", "551334", "10.0", "20.0", "12.3", "8.79", "127", "20.0", "50.0"]
         );
     }
 
@@ -147,6 +161,18 @@ mod tests {
             ["1.00", "0.50", "0.50", "0.50", "1.00", "1.00"]
         );
         assert!(!text.contains("NOT COMPARABLE"));
+    }
+
+    #[test]
+    fn goals_are_judged() {
+        // All programs alike: those that are to be no slower than others are not, but 1.2 us is too long for a hook.
+        let found = goals(&results(5.0));
+        let missed = |g: &&Goal| !g.is_reached();
+        assert_eq!(found.len(), 10);
+        let missed: Vec<_> = found.iter().filter(missed).map(|g| g.what).collect();
+        assert_eq!(missed, ["hook of a plain load, ns", "hook of a plain store, ns"]);
+        let slow = goals(&results(20.0));
+        assert!(!slow[0].is_reached() && slow[0].found == 10.0, "{slow:?}");
     }
 
     #[test]
