@@ -34,7 +34,8 @@ impl Random {
 }
 
 const HEADER: &str = "#include <stdatomic.h>\nstruct pair { int left, right; };\nint a, b, c;\nstatic int d, e;\n\
-    short narrow;\nlong wide;\nstruct pair p, *q = &p;\nint table[8];\nstatic int rows[8];\natomic_int mark;\n";
+    short narrow;\nlong wide;\nstruct pair p, *q = &p;\nint table[8];\nstatic int rows[8];\natomic_int mark;\n\
+    struct { unsigned low : 3, : 0, high : 5; } bits;\nstatic void set(int *to, int value) { if (to) *to = value; }\n";
 
 const PLACES: [&str; 11] = ["a", "b", "c", "d", "e", "narrow", "wide", "p.left", "q->right", "table[2]", "rows[k & 7]"];
 
@@ -62,21 +63,27 @@ fn block(random: &mut Random, depth: u32, functions: &[&str]) -> String {
 fn statement(random: &mut Random, depth: u32, functions: &[&str]) -> String {
     let place = random.pick(&PLACES);
     let value = expression(random);
-    match random.below(if depth == 0 { 5 } else { 9 }) {
+    match random.below(if depth == 0 { 7 } else { 12 }) {
         0 | 1 => format!(" {place} = {value};"),
         2 => format!(" {place} += {value};"),
         3 => format!(" x = {value};"),
         4 if !functions.is_empty() => format!(" y ^= {}({value});", random.pick(functions)),
         4 => format!(" y += {value} > x;"),
-        5 => {
+        5 => format!(" bits.low = {value}; if (x > 2 && bits.high) y++;"),
+        6 => format!(" set(x & 2 ? &{} : 0, {value});", random.pick(&["a", "d", "p.left", "rows[1]"])),
+        7 => {
             let (then, other) = (block(random, depth - 1, functions), block(random, depth - 1, functions));
             format!(" if ({} > {}) {{{then} }} else {{{other} }}", expression(random), random.below(4))
         }
-        6 => {
+        8 => {
             let body = block(random, depth - 1, functions);
             format!(" for (int i = 0; i < {} + (x & 1); i++) {{{body} x += i; }}", random.below(5))
         }
-        7 => format!(" {{ int *r = x & 1 ? &a : &b; *r = {value}; }}"),
+        9 => format!(" {{ int *r = x & 1 ? &a : &b; *r = {value}; }}"),
+        10 => {
+            let (one, two) = (block(random, depth - 1, functions), block(random, depth - 1, functions));
+            format!(" switch (x & 3) {{ case 0:{one} break; case 2:{two} case 3: {place} = {value}; }}")
+        }
         _ => format!(" if (x % 3 == 1) {place} = {value};"),
     }
 }
@@ -87,7 +94,7 @@ fn expression(random: &mut Random) -> String {
     match random.below(4) {
         0 => format!("{}", random.below(9)),
         1 => format!("({place} + {})", 1 + random.below(9)),
-        2 => format!("(x & 4 ? {place} : y + {})", 1 + random.below(9)),
+        2 => format!("(x & 4 ? {place} - 3 : y + {})", 1 + random.below(9)),
         _ => format!("(x * 5 + k + {})", random.below(9)),
     }
 }
