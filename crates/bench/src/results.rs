@@ -26,7 +26,7 @@ pub struct Machine {
 }
 
 /// A program in one size. Times are per execution run, including those that were cut off as redundant, and without
-/// the first one, which is that of the start.
+/// the beginning of the search, in which the program starts.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Measurement {
     pub program: String,
