@@ -77,9 +77,10 @@ fn statement(instruction: Instruction, program: usize, thread: usize) -> String 
         Instruction::Store { variable, register, value, order: o } => {
             format!("atomic_store_explicit(&A[{variable}], r[{register}] + {value}, {});", order(o, "release"))
         }
-        Instruction::Add { register, variable, value } => {
-            format!("r[{register}] = atomic_fetch_add(&A[{variable}], {value});")
+        Instruction::Add { register, variable, value, order: o } => {
+            format!("r[{register}] = atomic_fetch_add_explicit(&A[{variable}], {value}, {});", order(o, "acq_rel"))
         }
+        Instruction::Fence => "atomic_thread_fence(memory_order_acq_rel);".to_owned(),
         Instruction::CompareExchange { register, variable, expected, new } => format!(
             "expected = {expected}; r[{register}] = atomic_compare_exchange_strong(&A[{variable}], &expected, {new});"
         ),

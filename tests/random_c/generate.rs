@@ -75,8 +75,23 @@ pub fn program(seed: u64) -> Program {
     if random.one_in(2) {
         // Threads that share their code.
         threads[2] = threads[1].clone();
+    } else if others == 2 && random.one_in(3) {
+        nest(&mut random, &mut threads);
     }
     Program { threads }
+}
+
+/// Thread 1 creates one more, and joins it or not.
+fn nest(random: &mut Random, threads: &mut Vec<Vec<Instruction>>) {
+    let shifted = threads[1].iter().map(|i| i.moved(1));
+    let mut code: Vec<Instruction> = std::iter::once(Instruction::Create(3)).chain(shifted).collect();
+    if random.one_in(2) {
+        code.insert(code.len() - 1, Instruction::Join(3));
+    }
+    threads[1] = code;
+    let variable = random.below(ATOMICS);
+    let add = Instruction::Add { register: 0, variable, value: 2, order: Order::Strong };
+    threads.push(vec![add, Instruction::Return]);
 }
 
 /// Creates and joins, together, one by one or not at all, and folds the final state.
@@ -164,7 +179,7 @@ impl Generator<'_> {
         let instruction = match self.random.below(6) {
             0 | 1 => Instruction::Load { register, variable, order },
             2 | 3 => Instruction::Store { variable, register, value, order },
-            4 => Instruction::Add { register, variable, value },
+            4 => Instruction::Add { register, variable, value, order },
             _ => Instruction::CompareExchange { register, variable, expected: value - 1, new: value },
         };
         self.code.push(instruction);
@@ -260,6 +275,7 @@ impl Generator<'_> {
                 self.code.push(Instruction::Exit(status));
             }
             4 if depth > 0 => self.code.push(Instruction::Return),
+            5 if self.style.weak => self.code.push(Instruction::Fence),
             _ => self.atomic(depth),
         }
     }

@@ -15,6 +15,10 @@ struct Thread {
     registers: [i32; REGISTERS],
     hash: u32,
     clock: Clock,
+    /// What its relaxed stores release: its clock at its last fence.
+    fenced: Clock,
+    /// What its next fence acquires: what its relaxed loads have seen.
+    seen: Clock,
     wait: Wait,
 }
 
@@ -69,6 +73,8 @@ fn initial() -> State {
         registers: [0; REGISTERS],
         hash: 0,
         clock: clocks(t),
+        fenced: [0; THREADS],
+        seen: [0; THREADS],
         wait: Wait::No,
     };
     State {
@@ -214,10 +220,10 @@ fn atomic(state: &mut State, thread: usize, instruction: Instruction) {
             state.released[variable] = [0; THREADS];
             publish(state, thread, variable, order);
         }
-        Instruction::Add { register, variable, value } => {
-            let old = load(state, thread, variable, Order::Strong);
+        Instruction::Add { register, variable, value, order } => {
+            let old = load(state, thread, variable, order);
             state.atomics[variable] = old + value;
-            publish(state, thread, variable, Order::Strong);
+            publish(state, thread, variable, order);
             state.threads[thread].registers[register] = old;
         }
         Instruction::CompareExchange { register, variable, expected, new } => {
@@ -233,19 +239,25 @@ fn atomic(state: &mut State, thread: usize, instruction: Instruction) {
 }
 
 fn load(state: &mut State, thread: usize, variable: usize, order: Order) -> i32 {
-    if order != Order::Relaxed {
-        let clock = state.released[variable];
-        join_clock(&mut state.threads[thread].clock, &clock);
-    }
+    let (released, me) = (state.released[variable], &mut state.threads[thread]);
+    join_clock(if order == Order::Relaxed { &mut me.seen } else { &mut me.clock }, &released);
     state.atomics[variable]
 }
 
 fn publish(state: &mut State, thread: usize, variable: usize, order: Order) {
+    let me = &mut state.threads[thread];
+    join_clock(&mut state.released[variable], if order == Order::Relaxed { &me.fenced } else { &me.clock });
     if order != Order::Relaxed {
-        let clock = state.threads[thread].clock;
-        join_clock(&mut state.released[variable], &clock);
-        state.threads[thread].clock[thread] += 1;
+        me.clock[thread] += 1;
     }
+}
+
+/// Acquires what relaxed loads have seen, and lets later relaxed stores release everything up to here.
+fn fence(me: &mut Thread, thread: usize) {
+    let seen = me.seen;
+    join_clock(&mut me.clock, &seen);
+    me.fenced = me.clock;
+    me.clock[thread] += 1;
 }
 
 /// Runs a thread up to its next visible operation or its end.
@@ -258,6 +270,7 @@ fn run_on(program: &Program, state: &mut State, thread: usize) -> Result<(), Out
         }
         state.threads[thread].at += 1;
         match instruction {
+            Instruction::Fence => fence(&mut state.threads[thread], thread),
             Instruction::PlainLoad { register, variable } => {
                 read(state, thread, variable)?;
                 state.threads[thread].registers[register] = state.plain[variable];

@@ -36,7 +36,10 @@ pub enum Instruction {
         register: usize,
         variable: usize,
         value: i32,
+        order: Order,
     },
+    /// Acquires and releases.
+    Fence,
     /// register = whether the atomic variable was `expected` and is `new` now
     CompareExchange {
         register: usize,
@@ -92,7 +95,8 @@ impl Instruction {
     pub fn is_visible(self) -> bool {
         !matches!(
             self,
-            Instruction::PlainLoad { .. }
+            Instruction::Fence
+                | Instruction::PlainLoad { .. }
                 | Instruction::PlainStore { .. }
                 | Instruction::JumpUnless { .. }
                 | Instruction::Jump(_)
@@ -100,6 +104,20 @@ impl Instruction {
                 | Instruction::Fold(_)
                 | Instruction::Return
         )
+    }
+}
+
+impl Instruction {
+    /// The same instruction in code that begins `by` instructions later.
+    pub fn moved(self, by: usize) -> Instruction {
+        match self {
+            Instruction::TryLock { mutex, if_taken } => Instruction::TryLock { mutex, if_taken: if_taken + by },
+            Instruction::JumpUnless { register, value, target } => {
+                Instruction::JumpUnless { register, value, target: target + by }
+            }
+            Instruction::Jump(target) => Instruction::Jump(target + by),
+            other => other,
+        }
     }
 }
 
