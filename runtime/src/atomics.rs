@@ -64,8 +64,20 @@ fn op(address: usize, shape: &Shape) -> Op {
     op
 }
 
-/// `registers`: address of the saved registers, with the stack above them.
-pub extern "C" fn before(address: usize, raw: u32, site: usize, registers: usize) {
+/// The first hook. `registers`: address of the saved registers, with the stack above them. Says whether the stack below has
+/// to be wiped.
+pub extern "C" fn before_hook(address: usize, raw: u32, site: usize, registers: usize) -> bool {
+    before(address, raw, site, registers);
+    spin::is_idle()
+}
+
+/// The second hook.
+pub extern "C" fn after_hook(address: usize, raw: u32, success: u32) -> bool {
+    after(address, raw, success != 0);
+    spin::is_idle()
+}
+
+fn before(address: usize, raw: u32, site: usize, registers: usize) {
     let shape = Shape::decode(raw);
     let writes = shape.kind != AtomicKind::Load;
     if Heap::contains(address) {
@@ -98,7 +110,7 @@ pub extern "C" fn before(address: usize, raw: u32, site: usize, registers: usize
     }
 }
 
-pub fn after(address: usize, raw: u32, success: bool) {
+fn after(address: usize, raw: u32, success: bool) {
     if !snapshot::is_taken() {
         return;
     }

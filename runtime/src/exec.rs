@@ -33,7 +33,7 @@ pub struct Exec {
 }
 
 /// Zero until [`init`], so that it costs no space in the file; a zeroed [`Thread`] is an unborn one.
-static EXEC: Global<MaybeUninit<Exec>> = Global::new(MaybeUninit::zeroed());
+pub static EXEC: Global<MaybeUninit<Exec>> = Global::new(MaybeUninit::zeroed());
 
 /// Makes the state of a process that has only its main thread.
 pub fn init() {

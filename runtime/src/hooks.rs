@@ -5,31 +5,63 @@ use crate::atomics;
 use crate::exec;
 use crate::races;
 use crate::snapshot;
+use crate::spin;
 use core::arch::naked_asm;
 use symdpor_abi::module::Hooks;
 
-extern "C" fn load(address: usize, size: usize, site: usize) {
+extern "C" fn load_work(address: usize, size: usize, site: usize) {
     access::plain(address, size, site, false);
 }
 
-extern "C" fn store(address: usize, size: usize, site: usize) {
+extern "C" fn store_work(address: usize, size: usize, site: usize) {
     access::plain(address, size, site, true);
 }
 
-extern "C" fn load_range(address: usize, len: usize, site: usize) {
+extern "C" fn load_range_work(address: usize, len: usize, site: usize) {
     if len > 0 {
         access::plain(address, len, site, false);
     }
 }
 
-extern "C" fn store_range(address: usize, len: usize, site: usize) {
+extern "C" fn store_range_work(address: usize, len: usize, site: usize) {
     if len > 0 {
         access::plain(address, len, site, true);
     }
 }
 
+/// A hook of a plain access: goes straight on to its work unless some thread may be spinning; then the stack is wiped
+/// afterwards, see [`spin::WIPED`].
+macro_rules! plain_hook {
+    ($name:ident, $work:ident) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(_address: usize, _size: usize, _site: usize) {
+            naked_asm!(
+                "cmp word ptr [rip + {exec} + {idle}], 0",
+                "je {work}",
+                "sub rsp, 8",
+                "call {work}",
+                "lea rdi, [rsp - {wiped}]",
+                "mov ecx, {wiped} / 8",
+                "xor eax, eax",
+                "rep stosq",
+                "add rsp, 8",
+                "ret",
+                exec = sym exec::EXEC,
+                idle = const core::mem::offset_of!(exec::Exec, idle_threads),
+                work = sym $work,
+                wiped = const spin::WIPED,
+            )
+        }
+    };
+}
+
+plain_hook!(load, load_work);
+plain_hook!(store, store_work);
+plain_hook!(load_range, load_range_work);
+plain_hook!(store_range, store_range_work);
+
 /// Saves the registers that are alive across a call where they can be looked at: they and the stack above them are the local
-/// state of the thread.
+/// state of the thread. What the runtime leaves below on the stack is wiped where that matters: see [`spin::WIPED`].
 #[unsafe(naked)]
 unsafe extern "C" fn atomic_before(_address: usize, _shape: u32, _site: usize) {
     naked_asm!(
@@ -42,14 +74,37 @@ unsafe extern "C" fn atomic_before(_address: usize, _shape: u32, _site: usize) {
         "mov rcx, rsp",
         "sub rsp, 8",
         "call {before}",
+        "test al, al",
+        "jz 2f",
+        "lea rdi, [rsp - {wiped}]",
+        "mov ecx, {wiped} / 8",
+        "xor eax, eax",
+        "rep stosq",
+        "2:",
         "add rsp, 56",
         "ret",
-        before = sym atomics::before,
+        before = sym atomics::before_hook,
+        wiped = const spin::WIPED,
     )
 }
 
-extern "C" fn atomic_after(address: usize, shape: u32, success: u32) {
-    atomics::after(address, shape, success != 0);
+#[unsafe(naked)]
+unsafe extern "C" fn atomic_after(_address: usize, _shape: u32, _success: u32) {
+    naked_asm!(
+        "sub rsp, 8",
+        "call {after}",
+        "test al, al",
+        "jz 2f",
+        "lea rdi, [rsp - {wiped}]",
+        "mov ecx, {wiped} / 8",
+        "xor eax, eax",
+        "rep stosq",
+        "2:",
+        "add rsp, 8",
+        "ret",
+        after = sym atomics::after_hook,
+        wiped = const spin::WIPED,
+    )
 }
 
 extern "C" fn fence(order: u32, _site: usize) {

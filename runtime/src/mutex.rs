@@ -228,8 +228,19 @@ pub unsafe extern "C" fn try_lock_shim(_address: usize) -> i32 {
         "mov rsi, rsp",
         "sub rsp, 8",
         "call {try_lock}",
+        // It failed: what the runtime left on the stack is wiped.
+        "test eax, eax",
+        "jz 2f",
+        "mov edx, eax",
+        "lea rdi, [rsp - {wiped}]",
+        "mov ecx, {wiped} / 8",
+        "xor eax, eax",
+        "rep stosq",
+        "mov eax, edx",
+        "2:",
         "add rsp, 56",
         "ret",
         try_lock = sym try_lock,
+        wiped = const spin::WIPED,
     )
 }

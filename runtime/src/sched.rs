@@ -73,6 +73,7 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     }
     suspend();
     exec::me().has_pending = false;
+    spin::wipe();
     last_step().map_or(0, |step| step.alternative)
 }
 
@@ -92,6 +93,8 @@ pub fn yield_now(site: usize) {
     }
 }
 
+/// In a frame of its own, below the one that is not wiped: what it leaves depends on the plan.
+#[inline(never)]
 fn suspend() {
     let exec = exec::get();
     exec.quiet_hooks = 0;

@@ -20,6 +20,11 @@ const MAX_READS: usize = 12;
 /// Deeper stacks are not looked at.
 const MAX_STACK: usize = 256 << 10;
 
+/// How much of the stack below the stack pointer is wiped when the runtime returns to a thread that may be spinning. The
+/// runtime works on the thread's own stack, and leaves there what differs from execution to execution (clocks, the plan). A
+/// function that is called next, and called anew in each turn of a loop, may have it in slots that it never writes.
+pub const WIPED: usize = 4096;
+
 /// All zero: nothing is known.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -51,6 +56,30 @@ impl Spin {
 
     fn reads(&self) -> &[(usize, usize)] {
         &self.reads[..self.read_count as usize]
+    }
+}
+
+/// Whether the last operations of the running thread only read.
+pub fn is_idle() -> bool {
+    exec::me().spin.is_idle()
+}
+
+/// Wipes the stack below the caller: see [`WIPED`].
+#[inline(always)]
+pub fn wipe() {
+    if is_idle() {
+        // SAFETY: writes only below the stack pointer, where the compiler keeps nothing across an assembly block that may
+        // use the stack.
+        unsafe {
+            core::arch::asm!(
+                "lea rdi, [rsp - {wiped}]",
+                "rep stosq",
+                wiped = const WIPED,
+                inout("rcx") WIPED / 8 => _,
+                in("rax") 0usize,
+                out("rdi") _,
+            );
+        }
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Thread {
     /// Operations in a row that changed nothing.
     pub idle_ops: u8,
     pub creator: u16,
+    /// Handlers of `pthread_cleanup_push` that are registered with libc, in C without exceptions.
+    pub cleanup_handlers: u16,
     /// Saved stack pointer while it does not run.
     pub sp: usize,
     pub fs: usize,

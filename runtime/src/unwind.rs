@@ -1,5 +1,6 @@
 //! `pthread_exit`: unwinds the thread's stack, so that destructors and cleanup handlers run, and then ends it.
 
+use crate::end;
 use crate::exec;
 use crate::pool;
 use crate::threads;
@@ -40,6 +41,9 @@ struct Unwinding {
 
 extern "C" fn prepare(result: usize) -> Unwinding {
     let exec = exec::get();
+    if exec::me().cleanup_handlers > 0 {
+        end::unsupported(format_args!("pthread_exit() with handlers of pthread_cleanup_push() is not supported yet"));
+    }
     let function = unwinder();
     let exception = exec.heap.allocate(exec.current, size_of::<Exception>(), 16, 0) as *mut Exception;
     if function == 0 || exception.is_null() {

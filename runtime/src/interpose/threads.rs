@@ -122,6 +122,18 @@ pub extern "C" fn __cxa_thread_atexit_impl(function: usize, object: usize, libra
     real(function, object, library)
 }
 
+/// `pthread_cleanup_push` of C code that is compiled without exceptions.
+#[unsafe(no_mangle)]
+pub extern "C" fn __pthread_register_cancel(_buffer: usize) {
+    exec::me().cleanup_handlers += 1;
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn __pthread_unregister_cancel(_buffer: usize) {
+    let handlers = &mut exec::me().cleanup_handlers;
+    *handlers = handlers.saturating_sub(1);
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn __cxa_guard_acquire(guard: usize) -> i32 {
     init::ensure();
