@@ -23,6 +23,7 @@ fn op(kind: OpKind, object: u64) -> Op {
 
 fn analysis(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group(micro::ANALYSIS);
+    group.warm_up_time(micro::WARM_UP).measurement_time(micro::MEASUREMENT);
     for length in micro::LENGTHS {
         let trace = execution(length);
         group.throughput(Throughput::Elements(length as u64));

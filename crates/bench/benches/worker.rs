@@ -12,6 +12,7 @@ use symdpor_trace::Plan;
 fn worker(criterion: &mut Criterion) {
     let tools = Tools::find().expect("the tool is built");
     let mut group = criterion.benchmark_group(micro::WORKER);
+    group.warm_up_time(micro::WARM_UP).measurement_time(micro::MEASUREMENT);
     for micro in micro::ALL {
         group.throughput(Throughput::Elements(u64::from(micro.times)));
         group.bench_function(micro.name, |bencher| {

@@ -3,6 +3,7 @@
 use crate::cases::Source;
 use crate::results;
 use std::path::Path;
+use std::time::Duration;
 
 /// A program to be repeated in one worker.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,10 @@ const fn execution(name: &'static str, file: &'static str, macros: &'static [&'s
 
 /// Lengths of the traces that the analysis is measured with.
 pub const LENGTHS: [usize; 3] = [20, 200, 2000];
+
+/// Criterion's own times are for things less steady than these.
+pub const WARM_UP: Duration = Duration::from_millis(500);
+pub const MEASUREMENT: Duration = Duration::from_secs(2);
 
 /// Criterion's name for what runs in a worker.
 pub const WORKER: &str = "worker";
