@@ -39,6 +39,10 @@ fn calls_what_is_not_handled_yet() {
         ("sem_t s; sem_init(&s, 0, 1); sem_wait(&s);", "sem_"),
         ("pthread_spinlock_t l; pthread_spin_init(&l, 0); pthread_spin_lock(&l);", "pthread_spin"),
         ("pthread_cancel(pthread_self());", "pthread_cancel"),
+        (
+            "pthread_cleanup_push((void (*)(void *))0, NULL); pthread_exit(NULL); pthread_cleanup_pop(0);",
+            "pthread_cleanup_push",
+        ),
     ];
     for (call, name) in calls {
         misbehaves(&threaded(includes, "", call), 4, &[name]);
