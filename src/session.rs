@@ -57,7 +57,7 @@ pub struct Unexpected {
 
 impl Session {
     pub fn new(settings: Settings, globals: Globals, bits: u32) -> Session {
-        let execution = Execution { steps: vec![], pending: vec![], end: End::Cut };
+        let execution = Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default() };
         Session { worker: Worker::new(settings), globals, bits, trace: Trace::default(), execution }
     }
 

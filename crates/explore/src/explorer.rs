@@ -37,6 +37,16 @@ impl Statistics {
             End::SleepBlocked => self.blocked += 1,
             End::Complete | End::Cut => self.executions += 1,
         }
+        self.count_steps(execution);
+    }
+
+    /// An execution that was found to be redundant afterwards.
+    pub(crate) fn count_cut(&mut self, execution: &Execution) {
+        self.blocked += 1;
+        self.count_steps(execution);
+    }
+
+    fn count_steps(&mut self, execution: &Execution) {
         self.transitions += execution.steps.len() as u64;
         self.longest = self.longest.max(execution.steps.len());
     }

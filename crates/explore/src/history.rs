@@ -68,7 +68,7 @@ fn waits(op: &Op) -> bool {
 }
 
 /// The thread that an operation's argument names.
-fn named_thread(op: &Op) -> Option<ThreadId> {
+pub fn named_thread(op: &Op) -> Option<ThreadId> {
     u16::try_from(op.arg).ok().map(ThreadId)
 }
 
@@ -90,6 +90,98 @@ impl History {
         let (clocks_before, objects_before) = before;
         let reach = self.past.reach();
         self.events.push(Event { thread, op: *op, clock, reach, woken_by, clocks_before, objects_before });
+    }
+
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The event at a position.
+    pub fn event(&self, position: usize) -> Option<(ThreadId, &Op)> {
+        self.events.get(position).map(|e| (e.thread, &e.op))
+    }
+
+    /// How many threads are known.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Whether a thread has been created.
+    pub fn exists(&self, thread: ThreadId) -> bool {
+        self.threads.get(thread.index()).is_some_and(|t| t.created_by != NONE || !t.events.is_empty())
+    }
+
+    /// Whether a thread waits on a condition variable and has not been woken.
+    pub fn is_waiting(&self, thread: ThreadId) -> bool {
+        let Some(state) = self.threads.get(thread.index()) else { return false };
+        let last = state.events.last().and_then(|&e| self.events.get(e as usize));
+        state.woken_by == NONE && last.is_some_and(|e| e.op.kind == OpKind::CondWait)
+    }
+
+    /// For each thread, one more than the position of its last event that happens before the event at `position`, or is it.
+    pub fn after(&self, position: usize, after: &mut [u32]) {
+        let Some(event) = self.events.get(position) else { return };
+        after.iter_mut().zip(self.clocks.get(event.clock)).for_each(|(mine, theirs)| *mine = *theirs);
+        if let Some(own) = after.get_mut(event.thread.index()) {
+            *own = position as u32 + 1;
+        }
+    }
+
+    /// The same for a thread's next event.
+    pub fn past_of(&mut self, thread: ThreadId, after: &mut [u32]) {
+        self.start(thread);
+        for (t, mine) in after.iter_mut().enumerate() {
+            *mine = self.past.component(ThreadId(t as u16));
+        }
+        if let Some(own) = after.get_mut(thread.index()) {
+            *own = self.events.len() as u32 + 1;
+        }
+    }
+
+    /// The threads with events from a position on.
+    pub fn moved_since(&self, position: usize) -> ThreadSet {
+        self.events.get(position..).unwrap_or(&[]).iter().map(|e| e.thread).collect()
+    }
+
+    /// Adds the events that `op`, done later by `thread`, would race with if it came after all that the threads of `known`
+    /// have done and known by now. `first`: a thread that will have done this operation next.
+    pub fn uncovered(
+        &mut self,
+        thread: ThreadId,
+        op: &Op,
+        known: &[ThreadId],
+        first: (ThreadId, &Op),
+        races: &mut Vec<(usize, ThreadId)>,
+    ) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        self.start(thread);
+        known.iter().for_each(|&t| self.join_thread(t));
+        if thread == first.0 || known.contains(&first.0) {
+            candidates.clear();
+            self.gather(first.1, &mut candidates);
+            candidates.iter().for_each(|&event| self.join(event));
+        }
+        candidates.clear();
+        if waits(op) {
+            candidates.push(self.objects.acquired(op.object));
+        } else {
+            self.gather(op, &mut candidates);
+        }
+        for &event in &candidates {
+            if self.events.get(event as usize).is_some_and(|e| !self.past.covers(event, e.thread)) {
+                races.push((event as usize, thread));
+            }
+            self.join(event);
+        }
+        self.candidates = candidates;
+    }
+
+    /// Adds all that a thread has done and known to the past.
+    fn join_thread(&mut self, thread: ThreadId) {
+        let Some(state) = self.threads.get(thread.index()) else { return };
+        let (last, woken_by, created_by) = (state.events.last().copied(), state.woken_by, state.created_by);
+        self.join(last.unwrap_or(created_by));
+        self.join(woken_by);
     }
 
     /// Takes back the events from position `len` on.

@@ -9,6 +9,8 @@
 //! - [`replay`]: one given execution.
 //! - [`determinism`]: wraps any of them and compares each replayed prefix with what was seen before.
 //!
+//! - [`symmetry`]: for both reductions, which branches are left out because threads are alike.
+//!
 //! The middle two share [`reduction`], which is made of the search [`tree`] (what is left to explore) and the
 //! [`history`] (happens-before and races of the current execution, over the [`objects`] it touches).
 #![forbid(unsafe_code)]
@@ -23,6 +25,7 @@ mod objects;
 mod reduction;
 pub mod replay;
 pub mod source;
+pub mod symmetry;
 mod tree;
 
 pub use determinism::{Checked, Determinism, Divergence};
@@ -31,3 +34,5 @@ pub use explorer::{Explorer, Statistics};
 pub use none::AllInterleavings;
 pub use replay::Replay;
 pub use source::SourceSets;
+pub use symmetry::Counters;
+pub use symmetry::rule::Rule;

@@ -37,7 +37,18 @@ impl Explorer for AllInterleavings {
                 node.backtrack.clone_from(&node.enabled);
             }
         }
-        self.tree.branch()
+        while let Some(position) = self.tree.depth().checked_sub(1) {
+            if self.tree.next_alternative(position) {
+                return Some(self.tree.plan());
+            }
+            self.tree.finish_branch(position);
+            if let Some(thread) = self.tree.candidate(position) {
+                self.tree.take(position, thread);
+                return Some(self.tree.plan());
+            }
+            self.tree.pop();
+        }
+        None
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,8 +1,7 @@
 //! The search tree along the current execution: per state, what has been and what has to be explored from there.
 //!
-//! The stack of nodes is one node per step of the current execution. [`Tree::branch`] goes back to the last node that
-//! has something left, and that is the only place where a branch is taken: whether it may be left out (because another
-//! thread's branch is as good) is to be asked there.
+//! The stack of nodes is one node per step of the current execution. The search goes back to the last node that has something
+//! left, and that is the only place where a branch is taken or left out (`reduction`).
 //!
 //! A thread whose branch has been explored *sleeps* in the node and below it, until a step depends on its operation
 //! (Godefroid). The worker does the same from the plan's sleep set. It knows the pending operation where the tree knows how that
@@ -34,6 +33,15 @@ pub struct Node {
 struct Sleeper {
     thread: ThreadId,
     op: Op,
+    /// The node where it was explored.
+    since: u32,
+}
+
+impl Node {
+    /// Whether the thread sleeps here for what was done elsewhere.
+    fn sleeps_by_inheritance(&self, thread: ThreadId) -> bool {
+        self.sleep.contains(thread) && !self.done.contains(thread)
+    }
 }
 
 pub struct Tree {
@@ -120,36 +128,100 @@ impl Tree {
         (start, self.sleepers.len())
     }
 
-    /// Takes the next branch: another way of the deepest node's operation, then another of its threads, then the node
-    /// above. `None` when nothing is left.
-    pub fn branch(&mut self) -> Option<Plan> {
-        while let Some(position) = self.choices.len().checked_sub(1) {
-            if let Some(choice) = self.next_choice(position) {
-                self.choices[position] = choice;
-                let sleep = if self.use_sleep { self.nodes[position].sleep.clone() } else { ThreadSet::new() };
-                return Some(Plan { choices: self.choices.clone(), sleep });
-            }
-            self.choices.pop();
-        }
-        None
+    /// The last node's current branch: its thread, and its operation if it has been seen.
+    pub fn current(&self, position: usize) -> (ThreadId, Option<Op>) {
+        (self.choices[position].thread, self.nodes[position].op)
     }
 
-    fn next_choice(&mut self, position: usize) -> Option<Choice> {
-        let current = self.choices[position];
+    /// Another way for the operation of the last node's current branch.
+    pub fn next_alternative(&mut self, position: usize) -> bool {
         let node = &mut self.nodes[position];
         self.sleepers.truncate(node.own.1);
-        let alternative = current.alternative.checked_add(1).filter(|&a| a < node.alternatives && node.op.is_some());
-        if let Some(alternative) = alternative {
-            return Some(Choice { alternative, ..current });
+        let next = self.choices[position].alternative.checked_add(1);
+        let next = next.filter(|&a| a < node.alternatives && node.op.is_some());
+        next.inspect(|&alternative| self.choices[position].alternative = alternative).is_some()
+    }
+
+    /// The last node's current branch has been explored in all ways.
+    pub fn finish_branch(&mut self, position: usize) {
+        let thread = self.choices[position].thread;
+        if let Some(op) = self.nodes[position].op.take() {
+            self.put_to_sleep(position, thread, op);
         }
-        if let Some(op) = node.op.take().filter(|_| self.use_sleep) {
-            self.sleepers.push(Sleeper { thread: current.thread, op });
+    }
+
+    fn put_to_sleep(&mut self, position: usize, thread: ThreadId, op: Op) {
+        if self.use_sleep {
+            let node = &mut self.nodes[position];
+            self.sleepers.truncate(node.own.1);
+            self.sleepers.push(Sleeper { thread, op, since: position as u32 });
             node.own.1 = self.sleepers.len();
-            node.sleep.insert(current.thread);
+            node.sleep.insert(thread);
         }
-        let thread = node.backtrack.first_outside(&node.done, &node.sleep)?;
+    }
+
+    /// A thread to be explored from the last node.
+    pub fn candidate(&self, position: usize) -> Option<ThreadId> {
+        let node = &self.nodes[position];
+        node.backtrack.first_outside(&node.done, &node.sleep)
+    }
+
+    /// Explores a thread from the last node next.
+    pub fn take(&mut self, position: usize, thread: ThreadId) {
+        let node = &mut self.nodes[position];
+        node.backtrack.insert(thread);
         node.done.insert(thread);
+        node.sleep.remove(thread);
         node.alternatives = 0;
-        Some(Choice { thread, alternative: 0 })
+        node.op = None;
+        self.choices[position] = Choice { thread, alternative: 0 };
+    }
+
+    /// Leaves out a thread's branch from the last node, which would begin with `op`. `elsewhere`: for what was explored from
+    /// another node.
+    pub fn leave_out(&mut self, position: usize, thread: ThreadId, op: Op, elsewhere: bool) {
+        let node = &mut self.nodes[position];
+        if elsewhere {
+            node.done.remove(thread);
+            node.sleep.insert(thread);
+        } else {
+            node.done.insert(thread);
+        }
+        self.put_to_sleep(position, thread, op);
+    }
+
+    /// The threads that sleep in a node since they were explored from nodes above it.
+    pub fn inherited(&self, position: usize, sleepers: &mut Vec<(ThreadId, usize)>) {
+        let node = &self.nodes[position];
+        let inherited = &self.sleepers[node.inherited.0..node.inherited.1];
+        let asleep = inherited.iter().filter(|s| node.sleeps_by_inheritance(s.thread));
+        sleepers.extend(asleep.map(|s| (s.thread, s.since as usize)));
+    }
+
+    /// A thread that is awake in the last node.
+    pub fn awake(&self, position: usize) -> Option<ThreadId> {
+        let node = &self.nodes[position];
+        node.enabled.first_outside(&node.done, &node.sleep)
+    }
+
+    /// Has `thread` run from a node, or whoever can run if it cannot or has been explored from a node above.
+    pub fn require(&mut self, position: usize, thread: ThreadId) {
+        let node = &mut self.nodes[position];
+        if node.enabled.contains(thread) && !node.sleeps_by_inheritance(thread) {
+            node.backtrack.insert(thread);
+        } else {
+            node.backtrack.union_with(&node.enabled);
+        }
+    }
+
+    pub fn pop(&mut self) {
+        self.choices.pop();
+    }
+
+    /// The plan that takes the last node's current branch.
+    pub fn plan(&self) -> Plan {
+        let position = self.choices.len() - 1;
+        let sleep = if self.use_sleep { self.nodes[position].sleep.clone() } else { ThreadSet::new() };
+        Plan { choices: self.choices.clone(), sleep }
     }
 }

@@ -1,5 +1,6 @@
 //! One execution, as the explorers see it.
 
+use crate::footprint::Footprints;
 use crate::thread::{ThreadId, ThreadSet};
 use symdpor_abi::op::Op;
 
@@ -42,4 +43,6 @@ pub struct Execution {
     /// One per thread that has not ended, by thread number.
     pub pending: Vec<PendingOp>,
     pub end: End,
+    /// Of the steps that were not seen before. Empty unless symmetry is looked for.
+    pub footprints: Footprints,
 }

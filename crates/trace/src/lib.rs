@@ -6,12 +6,14 @@
 pub mod execution;
 pub mod failure;
 pub mod file;
+pub mod footprint;
 pub mod plan;
 pub mod thread;
 
 pub use execution::{End, Execution, PendingOp, Step};
 pub use failure::{Failure, FailureKind, Location};
 pub use file::TraceFile;
+pub use footprint::{Footprint, Footprints, LocalState, PlainAccess};
 pub use plan::{Choice, Plan};
 pub use symdpor_abi::object::ObjectId;
 pub use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};

@@ -36,7 +36,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let execution = Execution { steps: vec![], pending: vec![], end: End::Cut };
+        let execution = Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default() };
         Bench { channel: Channel::new(false).unwrap(), trace: Trace::default(), execution }
     }
 

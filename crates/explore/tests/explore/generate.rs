@@ -126,6 +126,10 @@ struct Generator {
     /// Percentage of accesses to a part of a cell, and to two cells.
     partial: u64,
     wide: u64,
+    /// Percentage of relaxed accesses, of joins whose result is used, of plain accesses to atomic cells.
+    relaxed: u64,
+    results: u64,
+    raw: u64,
     mutexes: usize,
     plains: usize,
     workers: usize,
@@ -137,6 +141,9 @@ pub fn program(rng: &mut Rng, kind: Kind) -> Program {
         cells: rng.pick(&[1, 2, 2, 3]),
         partial: rng.pick(&[0, 0, 30, 60]),
         wide: rng.pick(&[0, 0, 0, 20]),
+        relaxed: rng.pick(&[0, 0, 50]),
+        results: rng.pick(&[0, 0, 0, 60]),
+        raw: rng.pick(&[0, 0, 30]),
         mutexes: 1 + rng.below(2),
         plains: 1 + rng.below(2),
         workers: match kind {
@@ -216,7 +223,8 @@ impl Generator {
         }
         for handle in order {
             if !self.rng.percent(leave_out) {
-                code.push(Instr::Join(handle));
+                let result = self.rng.percent(self.results);
+                code.push(if result { Instr::JoinResult(self.rng.byte(REGS), handle) } else { Instr::Join(handle) });
                 if self.rng.percent(between) {
                     self.atom_or_plain(code);
                 }
@@ -230,6 +238,10 @@ impl Generator {
     }
 
     fn view(&mut self) -> View {
+        View { relaxed: self.rng.percent(self.relaxed), ..self.ordered_view() }
+    }
+
+    fn ordered_view(&mut self) -> View {
         let cell = self.rng.byte(self.cells);
         if self.rng.percent(self.wide) {
             return View { wide: true, ..View::whole(cell) };
@@ -238,7 +250,7 @@ impl Generator {
             return View::whole(cell);
         }
         let lanes = self.rng.pick(&[1, 2, 2]);
-        View { cell, from: self.rng.byte(LANES / lanes as usize) * lanes, lanes, wide: false }
+        View { cell, from: self.rng.byte(LANES / lanes as usize) * lanes, lanes, wide: false, relaxed: false }
     }
 
     fn reg(&mut self) -> u8 {
@@ -258,6 +270,11 @@ impl Generator {
 
     fn plain(&mut self, code: &mut Vec<Instr>) {
         let var = self.rng.byte(self.plains);
+        if self.rng.percent(self.raw) {
+            let cell = self.rng.byte(self.cells);
+            code.push(if self.rng.percent(60) { Instr::RawLoad(self.reg(), cell) } else { Instr::RawStore(cell, 1) });
+            return;
+        }
         code.push(if self.rng.percent(50) {
             Instr::PlainLoad(self.reg(), var)
         } else {

@@ -23,15 +23,15 @@ pub enum Phase {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Thread {
-    code: u8,
-    pc: u8,
+    pub code: u8,
+    pub pc: u8,
     pub phase: Phase,
     pub regs: [i8; REGS],
-    handles: [u8; HANDLES],
-    loops: u8,
+    pub handles: [u8; HANDLES],
+    pub loops: u8,
     /// What a spinning thread has looked at in vain since it was last written, as bits, and what it looks at next.
-    vain: u8,
-    turn: u8,
+    pub vain: u8,
+    pub turn: u8,
     clock: Clock,
 }
 
@@ -74,7 +74,39 @@ pub struct State {
     /// Waiters in the order of waiting.
     conds: [Vec<u8>; CONDS],
     onces: [(OnceState, Clock); ONCES],
+    /// Who runs each `Once`.
+    running_once: [u8; ONCES],
     pub threads: Vec<Thread>,
+    raw: [Accesses; CELLS],
+    /// Plain accesses of the last transition: thread, granule and bytes, whether it writes.
+    pub log: Unseen<Vec<(usize, (ObjectId, u8), bool)>>,
+    /// The result of the last transition's join.
+    pub joined: Unseen<Option<u64>>,
+}
+
+/// Who has accessed an atomic cell how.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Accesses {
+    plain_reads: Clock,
+    plain_writes: Clock,
+    atomic_reads: Clock,
+    atomic_writes: Clock,
+}
+
+/// No part of the state.
+#[derive(Clone, Debug, Default)]
+pub struct Unseen<T>(pub T);
+
+impl<T> PartialEq for Unseen<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Unseen<T> {}
+
+impl<T> std::hash::Hash for Unseen<T> {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
 /// One transition.
@@ -94,6 +126,7 @@ fn object(kind: u64, number: u8) -> ObjectId {
 fn view_op(kind: OpKind, view: View) -> Op {
     let mut op = Op::new(kind, object(1, view.cell));
     op.mask = view.mask();
+    op.order = if view.relaxed { 0 } else { 5 };
     if view.wide {
         op.object2 = object(1, view.cell + 1);
         op.mask2 = 0xff;
@@ -130,6 +163,10 @@ impl State {
             conds: Default::default(),
             onces: [(OnceState::Fresh, [0; THREADS]); ONCES],
             threads: vec![Thread::new(0, 0, [0; THREADS])],
+            running_once: [NOBODY; ONCES],
+            raw: Default::default(),
+            log: Unseen::default(),
+            joined: Unseen::default(),
         };
         let stop = state.tail(program, 0);
         (state, stop)
@@ -167,7 +204,7 @@ impl State {
             Instr::Once(o, _) => Op::new(OpKind::Once, object(4, o)),
             Instr::OnceEnd(o) => Op::new(OpKind::OnceEnd, object(4, o)),
             Instr::Create(..) => Op::new(OpKind::ThreadCreate, ObjectId::THREADS),
-            Instr::Join(h) => {
+            Instr::Join(h) | Instr::JoinResult(_, h) => {
                 with_arg(Op::new(OpKind::ThreadJoin, ObjectId::NONE), self.threads[t].handles[h as usize] as u32)
             }
             Instr::Exit(status) => with_arg(Op::new(OpKind::ProcessExit, ObjectId::NONE), status as u32),
@@ -184,7 +221,9 @@ impl State {
             (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
             (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
             (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
-            (_, Instr::Join(h)) => self.threads[self.threads[t].handles[h as usize] as usize].phase == Phase::Ended,
+            (_, Instr::Join(h) | Instr::JoinResult(_, h)) => {
+                self.threads[self.threads[t].handles[h as usize] as usize].phase == Phase::Ended
+            }
             _ => true,
         }
     }
@@ -199,7 +238,12 @@ impl State {
 
     /// Makes the transition of an enabled thread.
     pub fn step(&mut self, program: &Program, t: usize, alternative: u16) -> Done {
+        self.log.0.clear();
+        self.joined.0 = None;
         let (op, mut stop) = self.operate(program, t, alternative);
+        if stop.is_none() && !self.atomic_in_order(t, &op) {
+            stop = Some(Stop::Race);
+        }
         if matches!(op.kind, OpKind::AtomicStore | OpKind::AtomicRmw) {
             self.wake_spinners(program, &op);
         }
@@ -214,6 +258,16 @@ impl State {
             stop = self.tail(program, child as usize);
         }
         Done { op, stop }
+    }
+
+    /// Whether the thread holds something that is known to be its.
+    pub fn holds(&self, t: usize) -> bool {
+        self.mutexes.iter().any(|m| m.owner == t as u8)
+    }
+
+    /// Whether the thread runs the code of a `Once`: nobody else does.
+    pub fn runs_once(&self, t: usize) -> bool {
+        self.running_once.iter().any(|&o| o == t as u8)
     }
 
     /// Whether the thread spins in vain.
@@ -266,14 +320,20 @@ impl State {
             }
             Instr::Once(o, skip) => (self.once(t, o, skip, pending), None),
             Instr::OnceEnd(o) => {
+                self.running_once[o as usize] = NOBODY;
                 self.onces[o as usize] = (OnceState::Done, self.threads[t].clock);
                 (pending, None)
             }
             Instr::Create(code, handle) => (with_arg(pending, self.create(t, code, handle)), None),
-            Instr::Join(h) => {
+            Instr::Join(h) | Instr::JoinResult(_, h) => {
                 let target = self.threads[t].handles[h as usize] as usize;
                 let clock = self.threads[target].clock;
                 join(&mut self.threads[t].clock, &clock);
+                if let Instr::JoinResult(r, _) = instr {
+                    let result = self.threads[target].regs[0];
+                    self.threads[t].regs[r as usize] = result;
+                    self.joined.0 = Some(result as u64);
+                }
                 (pending, None)
             }
             Instr::Exit(status) => (pending, Some(Stop::Exit(status))),
@@ -341,6 +401,9 @@ impl State {
     }
 
     fn acquire(&mut self, t: usize, view: View) {
+        if view.relaxed {
+            return;
+        }
         for (cell, lane) in view.places() {
             let clock = self.cell_clocks[cell][lane];
             join(&mut self.threads[t].clock, &clock);
@@ -352,7 +415,11 @@ impl State {
         for (cell, lane) in view.places() {
             let place = &mut self.cells[cell][lane];
             *place = value(*place);
-            if keep {
+            if view.relaxed {
+                if !keep {
+                    self.cell_clocks[cell][lane] = [0; THREADS];
+                }
+            } else if keep {
                 join(&mut self.cell_clocks[cell][lane], &clock);
             } else {
                 self.cell_clocks[cell][lane] = clock;
@@ -418,6 +485,7 @@ impl State {
         let (state, clock) = self.onces[o as usize];
         if state == OnceState::Fresh {
             self.onces[o as usize].0 = OnceState::Running;
+            self.running_once[o as usize] = t as u8;
             op.kind = OpKind::OnceBegin;
         } else {
             join(&mut self.threads[t].clock, &clock);
@@ -475,6 +543,8 @@ impl State {
                 return Some(Err(Stop::Assertion(number)));
             }
             Instr::AssertNot(..) => {}
+            Instr::RawLoad(r, cell) => return Some(self.raw_load(t, r, cell)),
+            Instr::RawStore(cell, value) => return Some(self.raw_store(t, cell, value)),
             Instr::PlainLoad(r, v) => return Some(self.plain_load(t, r, v)),
             Instr::PlainStore(v, value) => return Some(self.plain_store(t, v, value)),
             Instr::Lock(m) | Instr::TryLock(_, m) if recursive(m) && self.mutexes[m as usize].owner == t as u8 => {
@@ -486,13 +556,59 @@ impl State {
             Instr::Unlock(m) if self.mutexes[m as usize].owner == t as u8 && self.mutexes[m as usize].count > 1 => {
                 self.mutexes[m as usize].count -= 1;
             }
-            Instr::Join(h) if thread.handles[h as usize] == NOBODY => {}
+            Instr::Join(h) | Instr::JoinResult(_, h) if thread.handles[h as usize] == NOBODY => {}
             _ => return None,
         }
         Some(Ok(()))
     }
 
+    /// Notes an atomic access, and whether it is ordered with the plain ones.
+    fn atomic_in_order(&mut self, t: usize, op: &Op) -> bool {
+        let write = match op.kind {
+            OpKind::AtomicLoad => false,
+            OpKind::AtomicStore | OpKind::AtomicRmw => true,
+            _ => return true,
+        };
+        let clock = self.threads[t].clock;
+        let mut in_order = true;
+        for cell in (0..CELLS).filter(|&c| [op.object, op.object2].contains(&object(1, c as u8))) {
+            let raw = &mut self.raw[cell];
+            in_order &= ordered(&raw.plain_writes, &clock).is_ok();
+            in_order &= !write || ordered(&raw.plain_reads, &clock).is_ok();
+            if write {
+                raw.atomic_writes[t] = clock[t];
+            } else {
+                raw.atomic_reads[t] = clock[t];
+            }
+        }
+        in_order
+    }
+
+    fn raw_load(&mut self, t: usize, r: u8, cell: u8) -> Result<(), Stop> {
+        self.log.0.push((t, (object(1, cell), 0xff), false));
+        self.threads[t].regs[r as usize] = self.digest(View::whole(cell));
+        let clock = self.threads[t].clock;
+        let raw = &mut self.raw[cell as usize];
+        raw.plain_reads[t] = clock[t];
+        ordered(&raw.plain_writes, &clock)?;
+        ordered(&raw.atomic_writes, &clock)
+    }
+
+    fn raw_store(&mut self, t: usize, cell: u8, value: i8) -> Result<(), Stop> {
+        self.log.0.push((t, (object(1, cell), 0xff), true));
+        let clock = self.threads[t].clock;
+        let raw = &mut self.raw[cell as usize];
+        for accesses in [&raw.plain_writes, &raw.plain_reads, &raw.atomic_writes, &raw.atomic_reads] {
+            ordered(accesses, &clock)?;
+        }
+        raw.plain_writes[t] = clock[t];
+        self.cells[cell as usize] = [value; LANES];
+        self.cell_clocks[cell as usize] = [[0; THREADS]; LANES];
+        Ok(())
+    }
+
     fn plain_load(&mut self, t: usize, r: u8, v: u8) -> Result<(), Stop> {
+        self.log.0.push((t, (object(5, v), 0xff), false));
         let clock = self.threads[t].clock;
         let var = &mut self.plain[v as usize];
         self.threads[t].regs[r as usize] = var.value;
@@ -501,6 +617,7 @@ impl State {
     }
 
     fn plain_store(&mut self, t: usize, v: u8, value: i8) -> Result<(), Stop> {
+        self.log.0.push((t, (object(5, v), 0xff), true));
         let clock = self.threads[t].clock;
         let var = &mut self.plain[v as usize];
         ordered(&var.writes, &clock)?;

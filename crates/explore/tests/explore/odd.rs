@@ -32,7 +32,12 @@ fn random_execution(rng: &mut Rng, plan: &Plan, length: usize, threads: usize) -
     let steps = (0..length).map(&mut step).collect();
     let pending_of = |t| PendingOp { thread: ThreadId(t as u16), op: random_op(rng, threads), enabled: t % 2 == 0 };
     let pending = (0..threads).map(pending_of).collect();
-    Execution { steps, pending, end: [End::Complete, End::Cut, End::SleepBlocked][rng.below(3)] }
+    Execution {
+        steps,
+        pending,
+        end: [End::Complete, End::Cut, End::SleepBlocked][rng.below(3)],
+        footprints: Default::default(),
+    }
 }
 
 fn feed(mut explorer: impl Explorer, rng: &mut Rng, rounds: usize, length: usize, threads: usize) {
@@ -70,7 +75,7 @@ fn long_executions_are_survived() {
 
 #[test]
 fn empty_executions_end_the_search() {
-    let nothing = Execution { steps: Vec::new(), pending: Vec::new(), end: End::Cut };
+    let nothing = Execution { steps: Vec::new(), pending: Vec::new(), end: End::Cut, footprints: Default::default() };
     assert_eq!(SourceSets::new().next(&nothing), None);
     assert_eq!(AllInterleavings::new().next(&nothing), None);
 }
@@ -92,7 +97,12 @@ fn run_script(script: &[Op], plan: &Plan) -> Execution {
         sleep = sleep.iter().filter(|t| !symdpor_abi::op::dependent(&op, &script[t.index()])).collect();
     }
     let pending = left.iter().map(|thread| PendingOp { thread, op: script[thread.index()], enabled: true }).collect();
-    Execution { steps, pending, end: if left.is_empty() { End::Complete } else { End::SleepBlocked } }
+    Execution {
+        steps,
+        pending,
+        end: if left.is_empty() { End::Complete } else { End::SleepBlocked },
+        footprints: Default::default(),
+    }
 }
 
 fn script_count(script: &[Op]) -> (u64, u64) {

@@ -13,21 +13,23 @@ pub const HANDLES: usize = 8;
 pub const THREADS: usize = 9;
 
 /// Some lanes of a cell, or of a cell and the next one (16 bytes).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct View {
     pub cell: u8,
     pub from: u8,
     pub lanes: u8,
     pub wide: bool,
+    /// Neither acquires nor releases.
+    pub relaxed: bool,
 }
 
 impl View {
     pub const fn lane(number: u8) -> View {
-        View { cell: number / LANES as u8, from: number % LANES as u8, lanes: 1, wide: false }
+        View { cell: number / LANES as u8, from: number % LANES as u8, lanes: 1, wide: false, relaxed: false }
     }
 
     pub const fn whole(cell: u8) -> View {
-        View { cell, from: 0, lanes: LANES as u8, wide: false }
+        View { cell, from: 0, lanes: LANES as u8, wide: false, relaxed: false }
     }
 
     /// The lanes touched, as (cell, lane).
@@ -42,7 +44,7 @@ impl View {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Instr {
     /// Atomic, sequentially consistent. A register gets a digest of all lanes read.
     Load(u8, View),
@@ -63,6 +65,9 @@ pub enum Instr {
     /// Invisible.
     PlainLoad(u8, u8),
     PlainStore(u8, i8),
+    /// Plain accesses to an atomic cell.
+    RawLoad(u8, u8),
+    RawStore(u8, i8),
     Lock(u8),
     /// The register says whether it succeeded.
     TryLock(u8, u8),
@@ -77,6 +82,8 @@ pub enum Instr {
     /// Starts a code in a new thread; its number goes to a handle.
     Create(u8, u8),
     Join(u8),
+    /// The register gets the first register of the thread joined.
+    JoinResult(u8, u8),
     Exit(u8),
     Yield,
     /// If the register has the value: the next n instructions; else skips them.

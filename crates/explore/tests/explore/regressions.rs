@@ -9,7 +9,7 @@ const X: View = View::whole(0);
 const Y: View = View::whole(1);
 
 fn halves(cell: u8) -> [View; 2] {
-    [0, 2].map(|from| View { cell, from, lanes: 2, wide: false })
+    [0, 2].map(|from| View { cell, from, lanes: 2, wide: false, relaxed: false })
 }
 
 /// The exchange fails once the upper half is written, and is then a read; the read of the lower half depends on it still.

@@ -1,11 +1,14 @@
 //! Runs plans on the machine as the worker would, and collects what an explorer sees of a program.
 
+use crate::local::{self, Table};
 use crate::machine::{Phase, State, Stop};
-use crate::program::Program;
+use crate::program::{CELLS, LANES, PLAIN, Program, THREADS};
 use std::collections::BTreeSet;
 use symdpor_abi::op::dependent;
 use symdpor_explore::{Explorer, Statistics};
-use symdpor_trace::{Choice, End, Execution, Op, OpKind, PendingOp, Plan, Step, ThreadId, ThreadSet};
+use symdpor_trace::{
+    Choice, End, Execution, Footprints, Op, OpKind, PendingOp, PlainAccess, Plan, Step, ThreadId, ThreadSet,
+};
 
 /// How an execution ended, with everything that can be seen of it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -45,6 +48,25 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// What can be seen of it without knowing which thread is which.
+    pub fn anonymous(&self) -> Outcome {
+        let memory = |all: &[i8]| all[..CELLS * LANES + PLAIN].to_vec();
+        match self {
+            Outcome::Final(all) => Outcome::Final(memory(all)),
+            Outcome::Deadlock(blocked, all) => {
+                let mut blocked: Vec<_> = blocked.iter().map(|b| (0, b.1, b.2)).collect();
+                blocked.sort_unstable();
+                Outcome::Deadlock(blocked, memory(all))
+            }
+            Outcome::Exit(status, all) => Outcome::Exit(*status, memory(all)),
+            Outcome::Assertion(number, _) => Outcome::Assertion(*number, Vec::new()),
+            Outcome::Misuse(_) => Outcome::Misuse(Vec::new()),
+            Outcome::Race => Outcome::Race,
+        }
+    }
+}
+
 pub type Outcomes = BTreeSet<Outcome>;
 
 pub fn enabled_set(state: &State, program: &Program) -> ThreadSet {
@@ -62,8 +84,14 @@ fn default_choice(awake: &ThreadSet, last: Option<(ThreadId, &Op)>) -> Option<Th
 
 /// Runs one plan. The outcome is `None` if the execution was cut off as redundant.
 pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
+    run_with(program, &Table::new(program), plan)
+}
+
+fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Option<Outcome>) {
     let (state, stop) = State::new(program);
-    let mut run = Run { program, state, steps: Vec::new(), sleep: ThreadSet::new() };
+    let mut run =
+        Run { program, table, state, steps: Vec::new(), sleep: ThreadSet::new(), footprints: Footprints::default() };
+    run.state.log.0.clear();
     if let Some(stop) = stop {
         let outcome = Outcome::of_stop(&run.state, 0, stop);
         return run.end(End::Cut, Some(outcome));
@@ -93,9 +121,11 @@ pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
 /// State that belongs to one execution.
 struct Run<'a> {
     program: &'a Program,
+    table: &'a Table,
     state: State,
     steps: Vec<Step>,
     sleep: ThreadSet,
+    footprints: Footprints,
 }
 
 impl Run<'_> {
@@ -121,9 +151,23 @@ impl Run<'_> {
                 self.sleep.remove(sleeper);
             }
         }
+        self.leave_footprint(t, &done.op);
         let Choice { thread, alternative } = choice;
         self.steps.push(Step { thread, op: done.op, alternatives, alternative, enabled });
         done.stop
+    }
+
+    fn leave_footprint(&mut self, t: usize, op: &Op) {
+        let prints = &mut self.footprints;
+        for (thread, place, write) in self.state.log.0.drain(..) {
+            let (object, mask) = (place.0, place.1);
+            prints.accesses.push(PlainAccess { thread: ThreadId(thread as u16), object, granules: 1, mask, write });
+        }
+        let created = (op.kind == OpKind::ThreadCreate).then_some(op.arg as usize).filter(|&c| c < THREADS);
+        for thread in std::iter::once(t).chain(created) {
+            prints.locals.push((ThreadId(thread as u16), local::state(&self.state, self.table, thread)));
+        }
+        prints.end_step(false, self.state.joined.0);
     }
 
     fn end(self, end: End, outcome: Option<Outcome>) -> (Execution, Option<Outcome>) {
@@ -132,7 +176,7 @@ impl Run<'_> {
             Some(PendingOp { thread: ThreadId(t as u16), op, enabled: self.state.enabled(self.program, t) })
         };
         let pending = (0..self.state.threads.len()).filter_map(pending_of).collect();
-        (Execution { steps: self.steps, pending, end }, outcome)
+        (Execution { steps: self.steps, pending, end, footprints: self.footprints }, outcome)
     }
 }
 
@@ -153,8 +197,9 @@ pub fn explore_with(
 ) -> Option<Explored> {
     let mut outcomes = Outcomes::new();
     let mut plan = explorer.first();
+    let table = Table::new(program);
     for _ in 0..limit {
-        let (mut execution, outcome) = run(program, &plan);
+        let (mut execution, outcome) = run_with(program, &table, &plan);
         outcomes.extend(outcome);
         lie(&mut execution);
         match explorer.next(&execution) {

@@ -72,7 +72,7 @@ fn a_try_lock_is_no_lock() {
 /// Random programs show this in one of 20,000.
 #[test]
 fn a_failed_exchange_is_no_load() {
-    let half = |from| View { cell: 0, from, lanes: 2, wide: false };
+    let half = |from| View { cell: 0, from, lanes: 2, wide: false, relaxed: false };
     let main = vec![Create(1, 0), Create(2, 1), Cas(0, View::whole(0), 0, 1)];
     let codes = vec![main, vec![Lock(1), Store(half(2), 1)], vec![Load(1, half(0))]];
     let program = Program { codes, recursive: 0 };

@@ -1,0 +1,69 @@
+//! The exchange of two threads, and of the memory that only they can reach.
+
+use symdpor_abi::object::ObjectId;
+use symdpor_abi::op::Op;
+use symdpor_trace::{PlainAccess, ThreadId, ThreadSet};
+
+/// Memory of one thread that corresponds to memory of the other: the same content, the same shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pair {
+    pub one: u64,
+    pub other: u64,
+    pub bytes: u64,
+}
+
+/// Renames one thread to the other and back, with their memory. Applied twice it changes nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exchange {
+    pub one: ThreadId,
+    pub other: ThreadId,
+    pub memory: Vec<Pair>,
+}
+
+impl Exchange {
+    pub fn new(one: ThreadId, other: ThreadId) -> Exchange {
+        Exchange { one, other, memory: Vec::new() }
+    }
+
+    pub fn thread(&self, thread: ThreadId) -> ThreadId {
+        if thread == self.one {
+            self.other
+        } else if thread == self.other {
+            self.one
+        } else {
+            thread
+        }
+    }
+
+    pub fn threads(&self, set: &ThreadSet) -> ThreadSet {
+        let mut exchanged = set.clone();
+        for (from, to) in [(self.one, self.other), (self.other, self.one)] {
+            if set.contains(from) {
+                exchanged.insert(to);
+            } else {
+                exchanged.remove(to);
+            }
+        }
+        exchanged
+    }
+
+    pub fn object(&self, object: ObjectId) -> ObjectId {
+        let at = object.0;
+        for pair in &self.memory {
+            for (from, to) in [(pair.one, pair.other), (pair.other, pair.one)] {
+                if at.wrapping_sub(from) < pair.bytes {
+                    return ObjectId(at - from + to);
+                }
+            }
+        }
+        object
+    }
+
+    pub fn op(&self, op: &Op) -> Op {
+        Op { object: self.object(op.object), object2: self.object(op.object2), ..*op }
+    }
+
+    pub fn access(&self, access: &PlainAccess) -> PlainAccess {
+        PlainAccess { thread: self.thread(access.thread), object: self.object(access.object), ..*access }
+    }
+}

@@ -1,0 +1,252 @@
+//! Transition symmetry: leaving out the branch of a thread whose twin's branch has been explored.
+//!
+//! Yang, Chen, Gopalakrishnan and Wang, "Automatic Discovery of Transition Symmetry in Multithreaded Programs using Dynamic
+//! Analysis". Two threads are *twins* in a state if what they may still do and what they know is the same
+//! ([`LocalState`](symdpor_trace::LocalState)). Their rule, to skip one if the other was explored, loses errors: the twins are alike from that
+//! state on, but what came before relates differently to them, and others may tell them apart. `docs/soundness.md` has the
+//! rule that is used here, and the argument.
+//!
+//! - [`summary`]: what happened in the twin's branch.
+//! - [`exchange`]: the renaming of the twins.
+//! - [`order`]: what each thread knows of plain accesses.
+//! - [`past`]: the accesses and local states of the current execution.
+
+pub mod exchange;
+pub mod order;
+pub mod past;
+pub mod rule;
+pub mod summary;
+
+use crate::history::{History, named_thread};
+use exchange::Exchange;
+use past::Past;
+use rule::Rule;
+use std::rc::Rc;
+use summary::{Entry, Summary, TRACKED, plain_op};
+use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadSet};
+
+/// How often the rule was asked, and what it said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Branches left out.
+    pub skipped: u64,
+    /// Twins whose branch was explored all the same, by the reason.
+    pub told_apart: u64,
+    pub past_differs: u64,
+    /// Executions cut off because they began with the twin of a sleeping thread.
+    pub cut: u64,
+}
+
+/// A branch that has been explored: the thread, its operation, and what happened.
+struct Explored {
+    thread: ThreadId,
+    op: Op,
+    summary: Rc<Summary>,
+}
+
+/// Of one node of the search tree.
+#[derive(Default)]
+struct Branches {
+    /// The one under way.
+    current: Summary,
+    explored: Vec<Explored>,
+    /// Of all that have ended.
+    total: Summary,
+}
+
+/// A branch that may be left out.
+pub struct Skip {
+    pub exchange: Exchange,
+    /// The operation that it would begin with.
+    pub op: Op,
+    pub summary: Rc<Summary>,
+    /// Where the twin was explored.
+    pub since: usize,
+}
+
+pub struct Symmetry {
+    rule: Rule,
+    past: Past,
+    nodes: Vec<Branches>,
+    /// The summary of the part below the node that is looked at next.
+    carry: Summary,
+    pub counters: Counters,
+}
+
+impl Symmetry {
+    pub fn new(rule: Rule) -> Symmetry {
+        Symmetry {
+            rule,
+            past: Past::default(),
+            nodes: Vec::new(),
+            carry: Summary::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Adds the step at `position` of an execution.
+    pub fn push(&mut self, position: usize, execution: &Execution) {
+        self.past.push(position, execution);
+        if self.nodes.len() <= position {
+            self.nodes.resize_with(position + 1, Branches::default);
+        }
+    }
+
+    /// A node is new.
+    pub fn open(&mut self, position: usize) {
+        if let Some(node) = self.nodes.get_mut(position) {
+            *node = Branches::default();
+        } else {
+            self.nodes.resize_with(position + 1, Branches::default);
+        }
+    }
+
+    pub fn truncate(&mut self, len: usize) {
+        self.past.truncate(len);
+    }
+
+    /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended.
+    pub fn end(&mut self, pending: &[(ThreadId, Op)], ended: &ThreadSet, history: &mut History) {
+        self.carry = Summary::default();
+        for (thread, op) in pending {
+            if self.rule.pending && op.access().is_some() {
+                let mut after = [0; TRACKED];
+                history.past_of(*thread, &mut after);
+                let known = after;
+                self.past.joined(|joiner, at| joiner == *thread || after_of(&known, joiner) > at, &mut after);
+                self.carry.add_op(Entry { thread: *thread, op: plain_op(op), after });
+            }
+            if let (true, OpKind::ThreadJoin, Some(target)) = (self.rule.pending_joins, op.kind, named_thread(op)) {
+                self.past.blocked_join(*thread, target, ended, &mut self.carry);
+            }
+        }
+    }
+
+    /// Adds what lies below the node, and the step that leads there, to the node's current branch.
+    pub fn absorb(&mut self, position: usize, thread: ThreadId, op: &Op, history: &History) {
+        let mut below = std::mem::take(&mut self.carry);
+        let mut after = [0; TRACKED];
+        history.after(position, &mut after);
+        let known = after;
+        self.past.joined(|joiner, at| joiner == thread || after_of(&known, joiner) > at, &mut after);
+        if op.access().is_some() || op.is_global() {
+            below.add_op(Entry { thread, op: plain_op(op), after });
+        }
+        self.past.accesses_of(position).for_each(|a| below.add_access(a));
+        if self.rule.joins {
+            self.past.joins(position, thread, op, self.rule.results, &mut below);
+        }
+        if self.past.identifies(position) {
+            below.add_group(&ThreadSet::from_iter([thread]));
+        }
+        if let (OpKind::ThreadCreate, Some(child)) = (op.kind, named_thread(op)) {
+            below.before_creation(child, thread);
+        }
+        self.nodes[position].current.merge(&below);
+    }
+
+    /// A thread's branch has been explored in all ways.
+    pub fn finish_branch(&mut self, position: usize, thread: ThreadId, op: Op) {
+        let node = &mut self.nodes[position];
+        let summary = Rc::new(std::mem::take(&mut node.current));
+        node.total.merge(&summary);
+        node.explored.push(Explored { thread, op, summary });
+    }
+
+    /// All of a node's branches have been explored.
+    pub fn finish_node(&mut self, position: usize) {
+        self.carry = std::mem::take(&mut self.nodes[position].total);
+        self.nodes[position].explored.clear();
+    }
+
+    /// Whether two threads are twins in the state that the current execution has come to.
+    fn twins(&self, one: ThreadId, other: ThreadId) -> Option<Exchange> {
+        let (a, b) = (self.past.local(one), self.past.local(other));
+        (a.is_known() && a.exact == b.exact).then(|| Exchange::new(one, other))
+    }
+
+    /// Whether the branch of `thread` at a node may be left out. `sleepers`: threads asleep there since they were explored
+    /// at the given positions.
+    pub fn may_skip(
+        &mut self,
+        position: usize,
+        thread: ThreadId,
+        sleepers: &[(ThreadId, usize)],
+        history: &mut History,
+    ) -> Option<Skip> {
+        let here = self.nodes.get(position).map_or(0, |n| n.explored.len());
+        for i in 0..here {
+            let explored = &self.nodes[position].explored[i];
+            let (twin, op, summary) = (explored.thread, explored.op, explored.summary.clone());
+            if let Some(skip) = self.try_skip(thread, twin, op, summary, position, history) {
+                return Some(skip);
+            }
+        }
+        if !self.rule.sleepers {
+            return None;
+        }
+        for &(twin, since) in sleepers {
+            let Some(explored) = self.nodes[since].explored.iter().find(|e| e.thread == twin) else { continue };
+            let (op, summary) = (explored.op, explored.summary.clone());
+            if let Some(skip) = self.try_skip(thread, twin, op, summary, since, history) {
+                return Some(skip);
+            }
+        }
+        None
+    }
+
+    fn try_skip(
+        &mut self,
+        thread: ThreadId,
+        twin: ThreadId,
+        op: Op,
+        summary: Rc<Summary>,
+        since: usize,
+        history: &mut History,
+    ) -> Option<Skip> {
+        let exchange = self.twins(twin, thread)?;
+        let op = exchange.op(&op);
+        self.past.catch_up(history);
+        if self.rule.joins && (summary.are_apart(twin, thread) || self.past.between_matters(&summary)) {
+            self.counters.told_apart += 1;
+            return None;
+        }
+        if !self.past.is_alike(&summary, &exchange, &op, &self.rule) {
+            self.counters.past_differs += 1;
+            return None;
+        }
+        self.counters.skipped += 1;
+        Some(Skip { exchange, op, summary, since })
+    }
+
+    /// The events that would have raced with the skipped branch, each with the thread to run instead.
+    pub fn mirrored_races(
+        &self,
+        position: usize,
+        skip: &Skip,
+        history: &mut History,
+        races: &mut Vec<(usize, ThreadId)>,
+    ) {
+        if !self.rule.visible {
+            return;
+        }
+        let moved = history.moved_since(skip.since);
+        let thread = skip.exchange.other;
+        debug_assert!(position >= skip.since);
+        for entry in skip.summary.visible() {
+            let known = entry.after(skip.since as u32).filter(|t| !moved.contains(*t));
+            let known: Vec<ThreadId> = known.map(|t| skip.exchange.thread(t)).collect();
+            let by = skip.exchange.thread(entry.thread);
+            history.uncovered(by, &skip.exchange.op(&entry.op), &known, (thread, &skip.op), races);
+        }
+    }
+
+    /// Adds the branch that was left out to its node's summary.
+    pub fn add_skipped(&mut self, position: usize, skip: &Skip) {
+        self.nodes[position].total.merge(&skip.summary.exchanged(&skip.exchange));
+    }
+}
+
+fn after_of(after: &[u32; TRACKED], thread: ThreadId) -> u32 {
+    after.get(thread.index()).copied().unwrap_or(0)
+}

@@ -1,0 +1,217 @@
+//! What each thread knows of the others' plain accesses: the order that data races are judged by, from below and from
+//! above.
+//!
+//! The race detector in the runtime decides by the declared memory orders, fences included, which this does not repeat exactly.
+//! [`Bound::Least`] has only what it certainly has: no fences, no failed exchanges, the exact address. [`Bound::Most`] has
+//! whatever it may have: every atomic read acquires from every write to the same granule.
+//!
+//! A component is an *epoch*: 2i + 1 for the operation of the event at position i, 2i + 2 for the plain accesses after it. What
+//! an operation releases covers itself and not what comes after it in the same transition.
+
+use crate::history::named_thread;
+use rustc_hash::FxHashMap;
+use symdpor_abi::op::{Op, OpKind};
+use symdpor_trace::ThreadId;
+
+pub type Clock = Vec<u32>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    Least,
+    Most,
+}
+
+enum Undo {
+    Thread(usize, Clock),
+    Object((u64, u8), Option<Clock>),
+    Threads(usize),
+}
+
+pub struct Order {
+    bound: Bound,
+    threads: Vec<Clock>,
+    objects: FxHashMap<(u64, u8), Clock>,
+    undo: Vec<Undo>,
+    /// For each event, the length of `undo` before it.
+    marks: Vec<usize>,
+}
+
+pub fn op_epoch(position: usize) -> u32 {
+    2 * position as u32 + 1
+}
+
+pub fn tail_epoch(position: usize) -> u32 {
+    2 * position as u32 + 2
+}
+
+pub fn component(clock: &[u32], thread: ThreadId) -> u32 {
+    clock.get(thread.index()).copied().unwrap_or(0)
+}
+
+fn set(clock: &mut Clock, thread: usize, epoch: u32) {
+    if clock.len() <= thread {
+        clock.resize(thread + 1, 0);
+    }
+    clock[thread] = epoch;
+}
+
+pub fn join(clock: &mut Clock, other: &[u32]) {
+    if clock.len() < other.len() {
+        clock.resize(other.len(), 0);
+    }
+    clock.iter_mut().zip(other).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+}
+
+enum Release {
+    No,
+    /// Ends what was released before.
+    Forget,
+    Set,
+    Merge,
+}
+
+fn acquires(order: u8) -> bool {
+    !matches!(order, 0 | 3)
+}
+
+impl Order {
+    pub fn new(bound: Bound) -> Order {
+        Order { bound, threads: Vec::new(), objects: FxHashMap::default(), undo: Vec::new(), marks: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// What the thread knows.
+    pub fn clock(&self, thread: ThreadId) -> &[u32] {
+        self.threads.get(thread.index()).map_or(&[], |c| c)
+    }
+
+    /// What the thread would know once it had done the operation.
+    pub fn clock_after(&self, thread: ThreadId, op: &Op) -> Clock {
+        let mut clock = self.clock(thread).to_vec();
+        self.acquire(&mut clock, op);
+        clock
+    }
+
+    fn acquire(&self, clock: &mut Clock, op: &Op) {
+        if op.kind == OpKind::ThreadJoin {
+            if let Some(ended) = named_thread(op).and_then(|t| self.threads.get(t.index())) {
+                join(clock, ended);
+            }
+            return;
+        }
+        for key in self.acquired(op).into_iter().flatten() {
+            if let Some(released) = self.objects.get(&key) {
+                join(clock, released);
+            }
+        }
+    }
+
+    fn keys(&self, op: &Op) -> [Option<(u64, u8)>; 2] {
+        match self.bound {
+            Bound::Least => [Some((op.object.0, op.mask.trailing_zeros() as u8)), None],
+            Bound::Most => [Some((op.object.0, 0)), (op.object2.0 != 0).then_some((op.object2.0, 0))],
+        }
+    }
+
+    fn acquired(&self, op: &Op) -> [Option<(u64, u8)>; 2] {
+        let most = self.bound == Bound::Most;
+        let object = (op.object.0, 0);
+        match op.kind {
+            OpKind::AtomicLoad if most || acquires(op.order) && !op.is_failed_exchange() => self.keys(op),
+            OpKind::AtomicRmw | OpKind::AtomicCas if most || acquires(op.order) => self.keys(op),
+            OpKind::MutexLock | OpKind::OnceDone | OpKind::Once => [Some(object), None],
+            OpKind::TryLock if most => [Some(object), None],
+            _ => [None, None],
+        }
+    }
+
+    fn released(&self, op: &Op) -> ([Option<(u64, u8)>; 2], Release) {
+        let most = self.bound == Bound::Most;
+        let releases = op.order >= 3;
+        match op.kind {
+            OpKind::AtomicStore | OpKind::AtomicRmw if most => (self.keys(op), Release::Merge),
+            OpKind::AtomicStore => (self.keys(op), if releases { Release::Set } else { Release::Forget }),
+            OpKind::AtomicRmw if releases => (self.keys(op), Release::Merge),
+            OpKind::MutexUnlock | OpKind::OnceEnd => ([Some((op.object.0, 0)), None], Release::Set),
+            OpKind::CondWait => ([Some((op.object2.0, 0)), None], Release::Set),
+            _ => ([None, None], Release::No),
+        }
+    }
+
+    fn save(&mut self, thread: usize) {
+        while self.threads.len() <= thread {
+            self.undo.push(Undo::Threads(self.threads.len()));
+            self.threads.push(Clock::new());
+        }
+        self.undo.push(Undo::Thread(thread, self.threads[thread].clone()));
+    }
+
+    /// Adds the next event.
+    pub fn push(&mut self, thread: ThreadId, op: &Op) {
+        let position = self.marks.len();
+        self.marks.push(self.undo.len());
+        let t = thread.index();
+        self.save(t);
+        let mut clock = std::mem::take(&mut self.threads[t]);
+        self.acquire(&mut clock, op);
+        set(&mut clock, t, op_epoch(position));
+        self.release(op, &clock);
+        let named = named_thread(op).map(ThreadId::index).filter(|&n| n != t);
+        if let (OpKind::ThreadCreate, Some(child)) = (op.kind, named) {
+            self.save(child);
+            self.threads[child] = clock.clone();
+            set(&mut self.threads[child], child, tail_epoch(position));
+        }
+        if let (OpKind::CondSignal, Some(woken), Bound::Most) = (op.kind, named, self.bound) {
+            self.save(woken);
+            join(&mut self.threads[woken], &clock);
+        }
+        set(&mut clock, t, tail_epoch(position));
+        self.threads[t] = clock;
+    }
+
+    fn release(&mut self, op: &Op, clock: &Clock) {
+        let (keys, how) = self.released(op);
+        for key in keys.into_iter().flatten() {
+            let old = self.objects.get(&key).cloned();
+            match (&how, &old) {
+                (Release::No, _) => continue,
+                (Release::Forget, _) => {
+                    self.objects.remove(&key);
+                }
+                (Release::Merge, Some(old)) => {
+                    let mut merged = old.clone();
+                    join(&mut merged, clock);
+                    self.objects.insert(key, merged);
+                }
+                (Release::Merge | Release::Set, _) => {
+                    self.objects.insert(key, clock.clone());
+                }
+            }
+            self.undo.push(Undo::Object(key, old));
+        }
+    }
+
+    /// Takes back the events from position `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        while self.marks.len() > len {
+            let mark = self.marks.pop().unwrap_or(0);
+            while self.undo.len() > mark {
+                match self.undo.pop() {
+                    Some(Undo::Thread(t, clock)) => self.threads[t] = clock,
+                    Some(Undo::Object(key, Some(clock))) => {
+                        self.objects.insert(key, clock);
+                    }
+                    Some(Undo::Object(key, None)) => {
+                        self.objects.remove(&key);
+                    }
+                    Some(Undo::Threads(len)) => self.threads.truncate(len),
+                    None => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The current execution as symmetry sees it: local states, plain accesses, joins.
+
+use crate::history::{History, named_thread};
+use crate::symmetry::exchange::Exchange;
+use crate::symmetry::order::{Bound, Clock, Order, component, op_epoch, tail_epoch};
+use crate::symmetry::rule::Rule;
+use crate::symmetry::summary::{Summary, TRACKED};
+use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadSet};
+
+/// An access of the current execution.
+#[derive(Clone, Copy)]
+struct Logged {
+    epoch: u32,
+    access: PlainAccess,
+    atomic: bool,
+}
+
+/// A join of the current execution.
+#[derive(Clone, Copy)]
+struct Join {
+    position: u32,
+    joiner: ThreadId,
+    target: ThreadId,
+    /// Whether the joiner's next operation is something else.
+    closes: bool,
+    result: Option<u64>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Event {
+    identified: bool,
+}
+
+pub struct Past {
+    /// Per thread, in the order of the events that left them.
+    locals: Vec<Vec<(u32, LocalState)>>,
+    accesses: Vec<Vec<Logged>>,
+    joins: Vec<Join>,
+    events: Vec<Event>,
+    least: Order,
+    most: Order,
+}
+
+impl Default for Past {
+    fn default() -> Self {
+        Past {
+            locals: Vec::new(),
+            accesses: Vec::new(),
+            joins: Vec::new(),
+            events: Vec::new(),
+            least: Order::new(Bound::Least),
+            most: Order::new(Bound::Most),
+        }
+    }
+}
+
+fn grow<T: Default>(list: &mut Vec<T>, thread: ThreadId) -> &mut T {
+    if list.len() <= thread.index() {
+        list.resize_with(thread.index() + 1, T::default);
+    }
+    &mut list[thread.index()]
+}
+
+/// The accesses of an atomic operation.
+fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAccess> {
+    let write = match op.kind {
+        OpKind::AtomicLoad => Some(false),
+        OpKind::AtomicStore | OpKind::AtomicRmw | OpKind::AtomicCas => Some(true),
+        _ => None,
+    };
+    let access = move |(object, mask)| Some(PlainAccess { thread, object, granules: 1, mask, write: write? });
+    let second = (op.object2.0 != 0).then_some((op.object2, op.mask2));
+    [Some((op.object, op.mask)), second].into_iter().flatten().filter_map(access)
+}
+
+/// Whether the thread's operation after the step at `position` is no join.
+fn closes(position: usize, execution: &Execution) -> bool {
+    let thread = execution.steps[position].thread;
+    let next = execution.steps[position + 1..].iter().find(|s| s.thread == thread).map(|s| s.op.kind);
+    let pending = || execution.pending.iter().find(|p| p.thread == thread).map(|p| p.op.kind);
+    next.or_else(pending) != Some(OpKind::ThreadJoin)
+}
+
+impl Past {
+    pub fn push(&mut self, position: usize, execution: &Execution) {
+        let step = &execution.steps[position];
+        let footprint = execution.footprints.get(position);
+        let (log, prints) = (&mut self.accesses, &execution.footprints);
+        for access in atomic_accesses(step.thread, &step.op) {
+            grow(log, access.thread).push(Logged { epoch: op_epoch(position), access, atomic: true });
+        }
+        for &access in prints.accesses(position) {
+            grow(log, access.thread).push(Logged { epoch: tail_epoch(position), access, atomic: false });
+        }
+        // A thread that has moved is what it was told to be, or unknown.
+        grow(&mut self.locals, step.thread).push((position as u32, LocalState::UNKNOWN));
+        for &(thread, local) in prints.locals(position) {
+            grow(&mut self.locals, thread).push((position as u32, local));
+        }
+        if let (OpKind::ThreadJoin, Some(target)) = (step.op.kind, named_thread(&step.op)) {
+            let result = footprint.and_then(|f| f.result);
+            let closes = closes(position, execution);
+            self.joins.push(Join { position: position as u32, joiner: step.thread, target, closes, result });
+        }
+        self.events.push(Event { identified: footprint.is_some_and(|f| f.identified) });
+    }
+
+    pub fn truncate(&mut self, len: usize) {
+        if self.events.len() <= len {
+            return;
+        }
+        self.events.truncate(len);
+        let kept = |list: &[(u32, LocalState)]| list.partition_point(|l| (l.0 as usize) < len);
+        self.locals.iter_mut().for_each(|list| list.truncate(kept(list)));
+        let kept = |list: &[Logged]| list.partition_point(|l| l.epoch <= 2 * len as u32);
+        self.accesses.iter_mut().for_each(|list| list.truncate(kept(list)));
+        self.joins.truncate(self.joins.partition_point(|j| (j.position as usize) < len));
+        self.least.truncate(len);
+        self.most.truncate(len);
+    }
+
+    pub fn local(&self, thread: ThreadId) -> LocalState {
+        self.locals.get(thread.index()).and_then(|l| l.last()).map_or(LocalState::UNKNOWN, |l| l.1)
+    }
+
+    pub fn identifies(&self, position: usize) -> bool {
+        self.events.get(position).is_some_and(|e| e.identified)
+    }
+
+    /// The plain accesses of the event at `position`.
+    pub fn accesses_of(&self, position: usize) -> impl Iterator<Item = PlainAccess> + '_ {
+        let epoch = tail_epoch(position);
+        self.accesses.iter().flat_map(move |list| {
+            let start = list.partition_point(|l| l.epoch < epoch);
+            list[start..].iter().take_while(move |l| l.epoch == epoch).filter(|l| !l.atomic).map(|l| l.access)
+        })
+    }
+
+    /// Notes in `after` which threads have been joined by an event that `known` tells of.
+    pub fn joined(&self, known: impl Fn(ThreadId, u32) -> bool, after: &mut [u32; TRACKED]) {
+        for join in self.joins.iter().filter(|j| known(j.joiner, j.position)) {
+            if let Some(mine) = after.get_mut(join.target.index()) {
+                *mine = (*mine).max(join.position + 1);
+            }
+        }
+    }
+
+    /// The joins of a thread's run that its last join belongs to, the last first, up to and including `position`.
+    fn run(&self, joiner: ThreadId, position: u32) -> impl Iterator<Item = &Join> {
+        let own = self.joins.iter().rev().filter(move |j| j.joiner == joiner && j.position <= position);
+        own.enumerate().take_while(|(i, j)| *i == 0 || !j.closes).map(|(_, j)| j)
+    }
+
+    /// What the join at `position`, if it is one, tells apart.
+    pub fn joins(&self, position: usize, thread: ThreadId, op: &Op, results: bool, summary: &mut Summary) {
+        if op.kind != OpKind::ThreadJoin {
+            return;
+        }
+        let run: Vec<&Join> = self.run(thread, position as u32).collect();
+        let Some((last, before)) = run.split_first() else { return };
+        if last.closes {
+            summary.add_group(&run.iter().map(|j| j.target).collect());
+        } else {
+            self.accesses_of(position).filter(|a| a.thread == thread).for_each(|a| summary.add_between(a));
+        }
+        for join in before.iter().filter(|j| results && j.result != last.result) {
+            summary.add_apart(join.target, last.target);
+        }
+    }
+
+    /// The thread is blocked joining `target` where nothing goes on: threads that have ended are told apart from that one,
+    /// except those joined just before it.
+    pub fn blocked_join(&self, thread: ThreadId, target: ThreadId, ended: &ThreadSet, summary: &mut Summary) {
+        let open = |j: &&Join| !j.closes;
+        let last = self.joins.iter().rev().find(|j| j.joiner == thread).filter(open).map(|j| j.position);
+        let run: Vec<&Join> = last.map_or(Vec::new(), |p| self.run(thread, p).collect());
+        let plain = run.iter().any(|j| self.accesses_of(j.position as usize).any(|a| a.thread == thread));
+        let distinct = plain || run.iter().any(|j| j.result.is_some());
+        for other in ended.iter() {
+            if distinct || !run.iter().any(|j| j.target == other) {
+                summary.add_apart(target, other);
+            }
+        }
+    }
+
+    /// Brings both orders up to the current state.
+    pub fn catch_up(&mut self, history: &History) {
+        for order in [&mut self.least, &mut self.most] {
+            order.truncate(history.len());
+            while let Some((thread, op)) = history.event(order.len()) {
+                order.push(thread, op);
+            }
+        }
+    }
+
+    /// Whether plain accesses between two joins of a run meet others, of the branch or from before it.
+    pub fn between_matters(&self, summary: &Summary) -> bool {
+        let conflicts =
+            |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
+        summary.between().iter().any(|between| {
+            let branch = summary.plain().iter().any(|a| conflicts(between, a));
+            let visible = || {
+                let ops = summary.visible().iter().flat_map(|e| atomic_accesses(e.thread, &e.op));
+                ops.into_iter().any(|a| conflicts(between, &a))
+            };
+            let known = component_of(&self.least, between.thread);
+            let before = || {
+                let unknown = |l: &&Logged| l.epoch > known(l.access.thread);
+                self.accesses.iter().flatten().filter(unknown).any(|l| conflicts(between, &l.access))
+            };
+            branch || visible() || before()
+        })
+    }
+
+    /// Whether no access before the branch relates otherwise to what would happen in it than it does to what happened in
+    /// the twin's.
+    pub fn is_alike(&self, summary: &Summary, exchange: &Exchange, op: &Op, rule: &Rule) -> bool {
+        if !rule.plain {
+            return true;
+        }
+        let (twin, thread) = (exchange.one, exchange.other);
+        let known_then = self.most.clock_after(twin, &exchange.op(op));
+        let known_now = self.least.clock_after(thread, op);
+        let other_then = self.most.clock(thread);
+        let other_now = self.least.clock(twin);
+        let view = View { past: self, summary, exchange, rule, known_now: &known_now };
+        view.unchanged(twin, &known_then, thread, &known_now) && view.unchanged(thread, other_then, twin, other_now)
+    }
+}
+
+fn component_of(order: &Order, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {
+    move |of| if of == thread { u32::MAX } else { component(order.clock(thread), of) }
+}
+
+struct View<'a> {
+    past: &'a Past,
+    summary: &'a Summary,
+    exchange: &'a Exchange,
+    rule: &'a Rule,
+    /// What the skipped thread would know after its first operation.
+    known_now: &'a Clock,
+}
+
+impl View<'_> {
+    /// No access that `before` knows of and `after` does not would race in the branch.
+    fn unchanged(&self, before: ThreadId, known: &[u32], after: ThreadId, known_after: &[u32]) -> bool {
+        for (t, log) in self.past.accesses.iter().enumerate() {
+            let of = ThreadId(t as u16);
+            let upper = if of == before { u32::MAX } else { component(known, of) };
+            let lower = if of == after { u32::MAX } else { component(known_after, of) };
+            if upper <= lower {
+                continue;
+            }
+            let start = log.partition_point(|l| l.epoch <= lower);
+            if log[start..].iter().take_while(|l| l.epoch <= upper).any(|l| self.would_race(l)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn would_race(&self, logged: &Logged) -> bool {
+        let access = &logged.access;
+        let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
+        let plain = !logged.atomic || self.rule.mixed;
+        let exchanged = |a: &PlainAccess| self.exchange.access(a);
+        if plain {
+            let others = self.summary.plain().iter().map(exchanged);
+            if others.filter(conflicts).any(|a| self.is_unknown(logged, a.thread)) {
+                return true;
+            }
+        }
+        if !logged.atomic && self.rule.mixed {
+            let ops = self.summary.visible().iter();
+            let others = ops.flat_map(|e| atomic_accesses(e.thread, &e.op)).map(|a| exchanged(&a));
+            return others.filter(conflicts).any(|a| self.is_unknown(logged, a.thread));
+        }
+        false
+    }
+
+    fn is_unknown(&self, logged: &Logged, thread: ThreadId) -> bool {
+        let of = logged.access.thread;
+        if thread == of || !self.rule.third && thread != self.exchange.one && thread != self.exchange.other {
+            return false;
+        }
+        let least = self.past.least.clock(thread);
+        let known = if thread == self.exchange.other { component(self.known_now, of) } else { component(least, of) };
+        known < logged.epoch
+    }
+}

@@ -1,0 +1,219 @@
+//! What happens in a part of the search tree: everything that could have to do with what came before it.
+//!
+//! A branch that is left out because its twin's was explored would have shown races with the events before the branching
+//! point. Which ones follows from this summary, with the twins exchanged.
+
+use crate::symmetry::exchange::Exchange;
+use symdpor_abi::op::{Op, OpKind, TRIED};
+use symdpor_trace::{PlainAccess, ThreadId, ThreadSet};
+
+/// Of so many threads it is known whether they have gone before an operation. Knowing less is safe.
+pub const TRACKED: usize = 16;
+/// More plain accesses than this are taken for accesses to anything.
+const MAX_PLAIN: usize = 2048;
+
+/// A visible operation, however often it occurs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    pub thread: ThreadId,
+    pub op: Op,
+    /// For each thread, one more than the position of its last event that happens before the operation, or of its
+    /// being joined; the least of all occurrences. If that is beyond a state, the operation knows all that the thread has
+    /// done and known up to that state.
+    pub after: [u32; TRACKED],
+}
+
+impl Entry {
+    fn key(&self) -> (u16, u64, u8, u8, u8, u64, u32) {
+        let op = &self.op;
+        (self.thread.0, op.object.0, op.kind as u8, op.mask, op.mask2, op.object2.0, op.arg)
+    }
+
+    fn merge(&mut self, other: &Entry) {
+        self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
+    }
+
+    /// The threads that an occurrence beyond `position` has certainly come after, its own not among them.
+    pub fn after(&self, position: u32) -> impl Iterator<Item = ThreadId> + '_ {
+        let later = move |(t, p): (usize, &u32)| (*p > position).then_some(ThreadId(t as u16));
+        self.after.iter().enumerate().filter_map(later).filter(|t| *t != self.thread)
+    }
+}
+
+/// An operation without what does not matter to whether it conflicts with others.
+pub fn plain_op(op: &Op) -> Op {
+    let tried = matches!(op.kind, OpKind::MutexLock | OpKind::AtomicLoad) && op.arg == TRIED;
+    Op { order: 0, arg: if tried { TRIED } else { 0 }, ..*op }
+}
+
+fn access_key(a: &PlainAccess) -> (u16, u64, u32, u8, bool) {
+    (a.thread.0, a.object.0, a.granules, a.mask, a.write)
+}
+
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Summary {
+    /// Sorted, each once.
+    visible: Vec<Entry>,
+    plain: Vec<PlainAccess>,
+    /// Sorted: pairs that are told apart, the lower first.
+    apart: Vec<(ThreadId, ThreadId)>,
+    /// Threads in such a set are told apart from all that are not.
+    groups: Vec<ThreadSet>,
+    /// Plain accesses of a thread between two joins of a run.
+    between: Vec<PlainAccess>,
+}
+
+/// Puts the members of a sorted list into another.
+fn unite<T: Copy, K: Ord>(into: &mut Vec<T>, from: &[T], key: impl Fn(&T) -> K, both: impl Fn(&mut T, &T)) {
+    if from.is_empty() {
+        return;
+    }
+    if into.is_empty() {
+        into.extend_from_slice(from);
+        return;
+    }
+    let mut missing = Vec::new();
+    let mut i = 0;
+    for item in from {
+        while i < into.len() && key(&into[i]) < key(item) {
+            i += 1;
+        }
+        match into.get_mut(i) {
+            Some(mine) if key(mine) == key(item) => both(mine, item),
+            _ => missing.push(*item),
+        }
+    }
+    if !missing.is_empty() {
+        into.extend(missing);
+        into.sort_by_key(|a| key(a));
+    }
+}
+
+impl Summary {
+    pub fn visible(&self) -> &[Entry] {
+        &self.visible
+    }
+
+    pub fn plain(&self) -> &[PlainAccess] {
+        &self.plain
+    }
+
+    pub fn between(&self) -> &[PlainAccess] {
+        &self.between
+    }
+
+    pub fn add_op(&mut self, entry: Entry) {
+        unite(&mut self.visible, &[entry], Entry::key, Entry::merge);
+    }
+
+    pub fn add_access(&mut self, access: PlainAccess) {
+        unite(&mut self.plain, &[access], access_key, |_, _| {});
+    }
+
+    pub fn add_between(&mut self, access: PlainAccess) {
+        unite(&mut self.between, &[access], access_key, |_, _| {});
+    }
+
+    pub fn add_apart(&mut self, x: ThreadId, y: ThreadId) {
+        if x != y {
+            unite(&mut self.apart, &[(x.min(y), x.max(y))], |p| *p, |_, _| {});
+        }
+    }
+
+    pub fn add_group(&mut self, group: &ThreadSet) {
+        if !self.groups.contains(group) {
+            self.groups.push(group.clone());
+        }
+    }
+
+    /// Whether something tells the two threads apart.
+    pub fn are_apart(&self, x: ThreadId, y: ThreadId) -> bool {
+        self.apart.binary_search(&(x.min(y), x.max(y))).is_ok()
+            || self.groups.iter().any(|g| g.contains(x) != g.contains(y))
+    }
+
+    pub fn merge(&mut self, other: &Summary) {
+        unite(&mut self.visible, &other.visible, Entry::key, Entry::merge);
+        unite(&mut self.plain, &other.plain, access_key, |_, _| {});
+        unite(&mut self.apart, &other.apart, |p| *p, |_, _| {});
+        unite(&mut self.between, &other.between, access_key, |_, _| {});
+        other.groups.iter().for_each(|g| self.add_group(g));
+        self.limit();
+    }
+
+    fn limit(&mut self) {
+        if self.plain.len() > MAX_PLAIN {
+            self.plain.iter_mut().for_each(anything);
+            self.plain.dedup();
+        }
+        if self.between.len() > MAX_PLAIN {
+            self.between.iter_mut().for_each(anything);
+            self.between.dedup();
+        }
+    }
+
+    /// The summary of the branch in which the threads have changed places.
+    pub fn exchanged(&self, exchange: &Exchange) -> Summary {
+        let mut visible: Vec<Entry> = self.visible.iter().map(|e| exchange_entry(e, exchange)).collect();
+        visible.sort_unstable_by_key(Entry::key);
+        let accesses = |from: &[PlainAccess]| {
+            let mut list: Vec<PlainAccess> = from.iter().map(|a| exchange.access(a)).collect();
+            list.sort_unstable_by_key(access_key);
+            list
+        };
+        let pair = |&(x, y): &(ThreadId, ThreadId)| {
+            let (x, y) = (exchange.thread(x), exchange.thread(y));
+            (x.min(y), x.max(y))
+        };
+        let mut apart: Vec<_> = self.apart.iter().map(pair).collect();
+        apart.sort_unstable();
+        let groups = self.groups.iter().map(|g| exchange.threads(g)).collect();
+        Summary { visible, plain: accesses(&self.plain), apart, groups, between: accesses(&self.between) }
+    }
+
+    /// The summary as seen from before `child` was created: what it does is its creator's doing.
+    pub fn before_creation(&mut self, child: ThreadId, creator: ThreadId) {
+        if self.visible.iter().any(|e| e.thread == child) {
+            let all = std::mem::take(&mut self.visible);
+            for mut entry in all {
+                if entry.thread == child {
+                    entry.thread = creator;
+                }
+                self.add_op(entry);
+            }
+        }
+        for entry in &mut self.visible {
+            if let Some(after) = entry.after.get_mut(child.index()) {
+                *after = 0;
+            }
+        }
+        for list in [&mut self.plain, &mut self.between] {
+            if list.iter().any(|a| a.thread == child) {
+                list.iter_mut().filter(|a| a.thread == child).for_each(|a| a.thread = creator);
+                list.sort_unstable_by_key(access_key);
+                list.dedup();
+            }
+        }
+        self.apart.retain(|&(x, y)| x != child && y != child);
+        self.groups.iter_mut().for_each(|g| {
+            g.remove(child);
+        });
+    }
+}
+
+fn anything(access: &mut PlainAccess) {
+    *access =
+        PlainAccess { object: symdpor_abi::object::ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..*access };
+}
+
+fn exchange_entry(entry: &Entry, exchange: &Exchange) -> Entry {
+    let mut after = entry.after;
+    let (one, other) = (exchange.one.index(), exchange.other.index());
+    let of = |t: usize| entry.after.get(t).copied().unwrap_or(0);
+    for (t, from) in [(one, other), (other, one)] {
+        if let Some(mine) = after.get_mut(t) {
+            *mine = of(from);
+        }
+    }
+    Entry { thread: exchange.thread(entry.thread), op: exchange.op(&entry.op), after }
+}

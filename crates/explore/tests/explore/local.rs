@@ -1,0 +1,118 @@
+//! The local state of a machine's thread: its residual code, and those of its registers and handles that are still read.
+
+use crate::machine::{Phase, State};
+use crate::program::{Instr, Program};
+use std::hash::{Hash, Hasher};
+use symdpor_trace::LocalState;
+
+/// What an instruction reads and writes, as bits: registers from 0, handles from 8, the loop counter 31.
+fn uses(instr: Instr) -> (u32, u32) {
+    let reg = |r: u8| 1u32 << r;
+    let handle = |h: u8| 1u32 << (8 + h);
+    const COUNTER: u32 = 1 << 31;
+    match instr {
+        Instr::Load(r, _) | Instr::Add(r, ..) | Instr::Cas(r, ..) | Instr::TryLock(r, _) => (0, reg(r)),
+        Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) => (0, reg(r)),
+        Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) => (reg(r), 0),
+        Instr::Create(_, h) => (0, handle(h)),
+        Instr::Join(h) => (handle(h), 0),
+        Instr::JoinResult(r, h) => (handle(h), reg(r)),
+        Instr::Loop(..) => (COUNTER, 0),
+        _ => (0, 0),
+    }
+}
+
+/// Where an instruction may lead besides the next one, and whether it leads there.
+fn successors(code: &[Instr], at: usize) -> [Option<usize>; 2] {
+    let next = Some(at + 1);
+    match code[at] {
+        Instr::If(_, _, skip) | Instr::Once(_, skip) => [next, Some(at + 1 + skip as usize)],
+        Instr::Loop(back, _) => [next, Some(at - (back as usize).min(at))],
+        Instr::End | Instr::Exit(_) => [None, None],
+        _ => [next, None],
+    }
+}
+
+fn reachable(code: &[Instr], from: usize) -> Vec<bool> {
+    let mut seen = vec![false; code.len()];
+    let mut stack = vec![from];
+    while let Some(at) = stack.pop() {
+        if at < code.len() && !std::mem::replace(&mut seen[at], true) {
+            stack.extend(successors(code, at).into_iter().flatten());
+        }
+    }
+    seen
+}
+
+/// What is live before each instruction, and at the end.
+fn liveness(code: &[Instr], at_end: u32) -> Vec<u32> {
+    let mut live = vec![0; code.len() + 1];
+    live[code.len()] = at_end;
+    loop {
+        let mut changed = false;
+        for at in (0..code.len()).rev() {
+            let (read, written) = uses(code[at]);
+            let ends = matches!(code[at], Instr::End).then_some(at_end).unwrap_or(0);
+            let out = successors(code, at).into_iter().flatten().fold(ends, |l, s| l | live[s.min(code.len())]);
+            let before = read | out & !written;
+            changed |= before != live[at];
+            live[at] = before;
+        }
+        if !changed {
+            return live;
+        }
+    }
+}
+
+/// Of each place in each code: a hash of the residual code, and what is live.
+pub struct Table(Vec<Vec<(u64, u32)>>);
+
+impl Table {
+    pub fn new(program: &Program) -> Table {
+        let results = program.codes.iter().flatten().any(|i| matches!(i, Instr::JoinResult(..)));
+        let places = |code: &Vec<Instr>| {
+            let live = liveness(code, results as u32);
+            (0..=code.len()).map(|at| (residual(code, at), live[at])).collect()
+        };
+        Table(program.codes.iter().map(places).collect())
+    }
+}
+
+fn residual(code: &[Instr], at: usize) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    let rest = reachable(code, at);
+    let first = rest.iter().position(|r| *r).unwrap_or(at);
+    (at - first.min(at), in_once(code, at)).hash(&mut hasher);
+    for (i, instr) in code.iter().enumerate().skip(first) {
+        rest[i].then_some(instr).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The local state of a thread that has not ended.
+pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
+    let thread = &state.threads[t];
+    if thread.phase == Phase::Ended {
+        return LocalState::UNKNOWN;
+    }
+    let (residual, live) = table.0[thread.code as usize][thread.pc as usize];
+    let mut hasher = rustc_hash::FxHasher::default();
+    residual.hash(&mut hasher);
+    for (i, reg) in thread.regs.iter().enumerate().filter(|(i, _)| live & 1 << i != 0) {
+        (i, reg).hash(&mut hasher);
+    }
+    for (i, handle) in thread.handles.iter().enumerate().filter(|(i, _)| live & 1 << (8 + i) != 0) {
+        (i, handle).hash(&mut hasher);
+    }
+    (thread.loops, thread.vain, thread.turn, thread.phase == Phase::Running).hash(&mut hasher);
+    if state.holds(t) || state.runs_once(t) {
+        (t, "itself").hash(&mut hasher);
+    }
+    let hash = u128::from(hasher.finish()) | 1 << 100;
+    LocalState { exact: hash, shape: hash }
+}
+
+/// Whether the thread runs the code of a `Once`.
+fn in_once(code: &[Instr], at: usize) -> bool {
+    code.iter().enumerate().any(|(i, instr)| matches!(instr, Instr::Once(_, n) if i < at && at <= i + *n as usize))
+}

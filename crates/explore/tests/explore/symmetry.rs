@@ -1,0 +1,106 @@
+//! Symmetry loses nothing: random programs against brute force.
+
+use crate::brute;
+use crate::compare::{loses, number};
+use crate::generate::{Kind, Rng, program};
+use crate::program::Program;
+use crate::run::{Explored, Outcome, Outcomes, explore};
+use crate::shrink::shrink;
+use symdpor_explore::{Checked, Dpor, Rule, SourceSets};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Algorithm {
+    Dpor,
+    Source,
+}
+
+impl Algorithm {
+    pub fn explore(self, program: &Program, rule: Rule, limit: u64) -> Option<Explored> {
+        match self {
+            Algorithm::Dpor => explore(program, Checked::new(Dpor::with_symmetry(rule)), limit),
+            Algorithm::Source => explore(program, Checked::new(SourceSets::with_symmetry(rule)), limit),
+        }
+    }
+}
+
+pub fn anonymous(outcomes: &Outcomes) -> Outcomes {
+    outcomes.iter().map(Outcome::anonymous).collect()
+}
+
+fn limit() -> u64 {
+    number("SYMDPOR_EXECUTIONS", 150)
+}
+
+pub fn fails(program: &Program, algorithm: Algorithm, rule: Rule) -> bool {
+    let Some(expected) = brute::outcomes(program, 4 * limit() as usize) else { return false };
+    let found = algorithm.explore(program, rule, limit());
+    found.is_some_and(|found| loses(&anonymous(&expected), &anonymous(&found.outcomes)))
+}
+
+fn report(program: &Program, algorithm: Algorithm) -> ! {
+    let small = shrink(program, |p| fails(p, algorithm, Rule::SOUND));
+    let expected = anonymous(&brute::outcomes(&small, 100_000).expect("small"));
+    let found = anonymous(&algorithm.explore(&small, Rule::SOUND, 100_000).expect("small").outcomes);
+    let lost: Vec<_> = expected.difference(&found).collect();
+    let invented: Vec<_> = found.difference(&expected).collect();
+    panic!("{algorithm:?} loses {lost:?}\nand invents {invented:?}\nof the program\n{small}");
+}
+
+#[test]
+fn symmetry_loses_nothing_on_random_programs() {
+    let programs = number("SYMDPOR_PROGRAMS", 50_000);
+    let mut rng = Rng::new(number("SYMDPOR_SEED", 1));
+    let only = std::env::var("SYMDPOR_KIND").ok();
+    let kinds = Kind::ALL.into_iter().filter(|k| only.as_ref().is_none_or(|o| *o == format!("{k:?}")));
+    let (mut done, mut off, mut on, mut blocked) = (0, 0, 0, 0);
+    for kind in kinds.cycle() {
+        let program = program(&mut rng, kind);
+        let Some(expected) = brute::outcomes(&program, 4 * limit() as usize) else { continue };
+        let expected = anonymous(&expected);
+        let Some(plain) = explore(&program, SourceSets::new(), limit()) else { continue };
+        for algorithm in [Algorithm::Source, Algorithm::Dpor] {
+            let Some(found) = algorithm.explore(&program, Rule::SOUND, 2 * limit()) else { continue };
+            if loses(&expected, &anonymous(&found.outcomes)) {
+                report(&program, algorithm);
+            }
+            if algorithm == Algorithm::Source {
+                off += plain.statistics.executions;
+                on += found.statistics.executions;
+                blocked += found.statistics.blocked;
+            }
+        }
+        done += 1;
+        if done == programs {
+            break;
+        }
+    }
+    println!("{done} programs: {off} executions without symmetry, {on} with, {blocked} blocked");
+}
+
+/// How many random programs, of so many, lose something under a rule.
+fn lost(rule: Rule, programs: usize) -> usize {
+    let mut rng = Rng::new(7);
+    let kinds = Kind::ALL.into_iter().cycle().take(programs);
+    kinds.filter(|&kind| fails(&program(&mut rng, kind), Algorithm::Source, rule)).count()
+}
+
+/// Each part that random programs can tell is needed: without it errors are lost.
+#[test]
+fn each_part_of_the_rule_is_needed() {
+    let sound = Rule::SOUND;
+    let without = [
+        ("all of it", Rule::PAPER),
+        ("plain accesses", Rule { plain: false, ..sound }),
+        ("third threads", Rule { third: false, ..sound }),
+        ("mixed accesses", Rule { mixed: false, ..sound }),
+        ("visible operations", Rule { visible: false, ..sound }),
+        ("blocked operations", Rule { pending: false, ..sound }),
+        ("joins", Rule { joins: false, ..sound }),
+        ("blocked joins", Rule { pending_joins: false, ..sound }),
+        ("results", Rule { results: false, ..sound }),
+    ];
+    let programs = number("SYMDPOR_PROGRAMS", 11_000) as usize;
+    let lost = without.map(|(part, rule)| (part, lost(rule, programs)));
+    println!("{lost:?}");
+    assert!(lost.iter().all(|(_, n)| *n > 0), "nothing lost without: {lost:?}");
+}

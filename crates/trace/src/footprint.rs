@@ -1,0 +1,112 @@
+//! What a transition did besides its visible operation, and what it left of its thread: what symmetry is judged by.
+
+use crate::thread::ThreadId;
+use symdpor_abi::object::ObjectId;
+
+/// Plain accesses of one transition to neighbouring granules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlainAccess {
+    pub thread: ThreadId,
+    /// The first granule. [`ObjectId::NONE`] stands for memory that is not known: anything.
+    pub object: ObjectId,
+    /// How many granules.
+    pub granules: u32,
+    /// The bytes touched if it is one granule; all of them if there are more.
+    pub mask: u8,
+    pub write: bool,
+}
+
+impl PlainAccess {
+    /// Whether two accesses touch a byte in common.
+    pub fn overlaps(&self, other: &PlainAccess) -> bool {
+        if self.object == ObjectId::NONE || other.object == ObjectId::NONE {
+            return true;
+        }
+        let (mine, theirs) = (self.object.0, other.object.0);
+        let apart = mine >= theirs + 8 * u64::from(other.granules) || theirs >= mine + 8 * u64::from(self.granules);
+        let single = self.granules == 1 && other.granules == 1;
+        !apart && (!single || self.mask & other.mask != 0)
+    }
+}
+
+/// What a thread is about to do and knows, as two hashes. Threads with equal `exact` hashes behave alike from there on. With
+/// equal `shape` hashes they do if the memory that only they can reach is renamed, and if it is so that only they can:
+/// see [`LocalState::needs_scan`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct LocalState {
+    pub exact: u128,
+    pub shape: u128,
+}
+
+impl LocalState {
+    /// Equal to no other, itself included.
+    pub const UNKNOWN: LocalState = LocalState { exact: 0, shape: 0 };
+
+    pub fn is_known(&self) -> bool {
+        self.shape != 0
+    }
+
+    /// Whether it is like another's: then the two are twins, provided that nobody else has hold of their own memory.
+    pub fn is_like(&self, other: &LocalState) -> bool {
+        self.is_known() && self.shape == other.shape
+    }
+}
+
+/// Of one step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Footprint {
+    /// Where its accesses and local states end in [`Footprints`]; they begin where those of the step before end.
+    pub accesses_end: u32,
+    pub locals_end: u32,
+    /// The thread has asked who it is, or has been told apart from others otherwise.
+    pub identified: bool,
+    /// For a join whose result is used: the result.
+    pub result: Option<u64>,
+}
+
+/// Of the steps of an execution from `first` on; those before are as they were.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Footprints {
+    pub first: usize,
+    pub steps: Vec<Footprint>,
+    pub accesses: Vec<PlainAccess>,
+    /// The threads that a step has brought to their next operation: its own, and one that it created.
+    pub locals: Vec<(ThreadId, LocalState)>,
+}
+
+impl Footprints {
+    fn index(&self, position: usize) -> Option<usize> {
+        position.checked_sub(self.first).filter(|&i| i < self.steps.len())
+    }
+
+    pub fn get(&self, position: usize) -> Option<Footprint> {
+        self.index(position).map(|i| self.steps[i])
+    }
+
+    /// The accesses of the step at `position`.
+    pub fn accesses(&self, position: usize) -> &[PlainAccess] {
+        let Some(i) = self.index(position) else { return &[] };
+        let start = if i == 0 { 0 } else { self.steps[i - 1].accesses_end };
+        self.accesses.get(start as usize..self.steps[i].accesses_end as usize).unwrap_or(&[])
+    }
+
+    /// The local states that the step at `position` has left.
+    pub fn locals(&self, position: usize) -> &[(ThreadId, LocalState)] {
+        let Some(i) = self.index(position) else { return &[] };
+        let start = if i == 0 { 0 } else { self.steps[i - 1].locals_end };
+        self.locals.get(start as usize..self.steps[i].locals_end as usize).unwrap_or(&[])
+    }
+
+    pub fn clear(&mut self) {
+        self.first = 0;
+        self.steps.clear();
+        self.accesses.clear();
+        self.locals.clear();
+    }
+
+    /// Ends a step whose accesses and local states have been added.
+    pub fn end_step(&mut self, identified: bool, result: Option<u64>) {
+        let (accesses_end, locals_end) = (self.accesses.len() as u32, self.locals.len() as u32);
+        self.steps.push(Footprint { accesses_end, locals_end, identified, result });
+    }
+}
