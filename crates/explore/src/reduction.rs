@@ -100,6 +100,9 @@ impl<S: Strategy> Reduction<S> {
             self.analyse_pending(pending, execution);
             self.reverse_races();
         }
+        if execution.end == End::Cut {
+            self.tree.cut();
+        }
         self.end(execution, execution.steps.len());
         Analysed::ToItsEnd
     }

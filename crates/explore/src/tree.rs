@@ -24,6 +24,8 @@ pub struct Node {
     /// The operation of the current branch, and the number of ways it can go, once it has been seen.
     op: Option<Op>,
     alternatives: u16,
+    /// The current branch ended in an error: what the thread would have done after it was not seen.
+    cut: bool,
     /// Its sleepers: those inherited, and those explored here.
     inherited: (usize, usize),
     own: (usize, usize),
@@ -84,7 +86,16 @@ impl Tree {
         let node = &mut self.nodes[position];
         node.op = Some(step.op);
         node.alternatives = step.alternatives;
+        node.cut = false;
         node
+    }
+
+    /// The execution ended in an error at its last step: its thread does not sleep afterwards, for what would have come after
+    /// that step has not been explored.
+    pub fn cut(&mut self) {
+        if let Some(position) = self.choices.len().checked_sub(1) {
+            self.nodes[position].cut = true;
+        }
     }
 
     fn open(&mut self, position: usize, step: &Step) {
@@ -145,7 +156,7 @@ impl Tree {
     /// The last node's current branch has been explored in all ways.
     pub fn finish_branch(&mut self, position: usize) {
         let thread = self.choices[position].thread;
-        if let Some(op) = self.nodes[position].op.take() {
+        if let Some(op) = self.nodes[position].op.take().filter(|_| !self.nodes[position].cut) {
             self.put_to_sleep(position, thread, op);
         }
     }

@@ -60,10 +60,12 @@ pub enum Kind {
     Crowd,
     /// Two threads that do much.
     Deep,
+    /// Threads of which most are alike.
+    Twins,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -75,6 +77,7 @@ impl Kind {
         Kind::Spins,
         Kind::Crowd,
         Kind::Deep,
+        Kind::Twins,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -113,6 +116,24 @@ impl Kind {
                 &[G::atom, G::atom, G::atom, G::locked, G::try_locked, G::branch, G::notify, G::wait, G::exit]
             }
             Kind::Deep => Kind::Mixed.segments(),
+            Kind::Twins => &[
+                G::atom,
+                G::atom,
+                G::branch,
+                G::branch,
+                G::branch_plain,
+                G::branch_plain,
+                G::locked,
+                G::locked,
+                G::plain,
+                G::both_orders,
+                G::branch_locks,
+                G::guarded_wait,
+                G::notify,
+                G::spawn,
+                G::repeat,
+                G::check,
+            ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
         }
@@ -149,6 +170,7 @@ pub fn program(rng: &mut Rng, kind: Kind) -> Program {
         workers: match kind {
             Kind::Crowd => rng.pick(&[4, 5, 6]),
             Kind::Deep => 2,
+            Kind::Twins => rng.pick(&[2, 3, 3, 4, 4]),
             _ => rng.pick(&[2, 2, 3, 3, 4]),
         },
         kind,
@@ -169,11 +191,15 @@ impl Generator {
             if self.rng.percent(30) {
                 self.segment(&mut code);
             }
-            code.extend(if self.rng.percent(70) { shared.clone() } else { self.body() });
+            code.extend(if self.rng.percent(if self.kind == Kind::Twins { 90 } else { 70 }) {
+                shared.clone()
+            } else {
+                self.body()
+            });
             codes.push(code);
         }
         // Code that only other threads start.
-        if self.kind == Kind::Creation {
+        if matches!(self.kind, Kind::Creation | Kind::Twins) {
             codes.push(self.body());
         }
         codes[0] = self.main(workers);
