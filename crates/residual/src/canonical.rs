@@ -169,7 +169,8 @@ impl Writer<'_> {
         let instruction = &self.rest.function.instructions[place];
         let &[first, second] = self.rest.function.operands(instruction) else { return None };
         let detail = opcode::exchanged(instruction.opcode, instruction.detail)?;
-        (self.rank(second, place) < self.rank(first, place)).then_some(detail)
+        let exchanged = (self.rank(second, place), detail);
+        (exchanged < (self.rank(first, place), instruction.detail)).then_some(detail)
     }
 
     /// Numbered locals, other locals, constants.
@@ -199,8 +200,7 @@ impl Writer<'_> {
 
     fn expression_key(&mut self, place: usize, depth: u32) -> u64 {
         let instruction = &self.rest.function.instructions[place];
-        let exchangeable = opcode::exchanged(instruction.opcode, instruction.detail);
-        let detail = exchangeable.map_or(instruction.detail, |other| other.min(instruction.detail));
+        let manner = opcode::Manner::of(instruction.opcode, instruction.detail);
         let mut parts = 0u64;
         for (i, &operand) in self.rest.function.operands(instruction).iter().take(KEY_WIDTH).enumerate() {
             let (class, key) = match operand {
@@ -209,10 +209,12 @@ impl Writer<'_> {
                 }
                 other => self.rank(other, place),
             };
-            let position = if exchangeable.is_some() { 0 } else { i as u64 };
-            parts = parts.wrapping_add(mix(mix(class.into(), key), position));
+            parts = parts.wrapping_add(mix(mix(class.into(), key), manner.role(i)));
         }
-        mix(mix(mix(instruction.opcode.into(), instruction.ty as u64), mix(detail, instruction.source as u64)), parts)
+        mix(
+            mix(mix(instruction.opcode.into(), instruction.ty as u64), mix(manner.detail, instruction.source as u64)),
+            parts,
+        )
     }
 
     fn colour(&mut self, local: u32) -> u64 {

@@ -4,11 +4,12 @@
 //! are taken in the order they are written in, so a poor colour can make equal code look different, never different
 //! code equal.
 
-use crate::function::{Function, Instruction};
+use crate::function::Instruction;
 use crate::hash::mix;
-use crate::opcode::{PHI, exchanged};
+use crate::opcode::{Manner, PHI};
 use crate::operand::Operand;
 use crate::section::Rest;
+use rustc_hash::FxHashSet;
 
 /// How far a difference spreads: to uses of uses.
 const ROUNDS: usize = 2;
@@ -20,9 +21,7 @@ pub struct Colours {
 
 impl Colours {
     pub fn of(rest: &Rest<'_>) -> Colours {
-        let function = rest.function;
-        let mut colours =
-            Colours { of: (0..function.values.len()).map(|v| first_colour(function, v as u32)).collect() };
+        let mut colours = Colours { of: first_colours(rest) };
         for _ in 0..ROUNDS {
             colours.spread(rest);
         }
@@ -57,44 +56,41 @@ impl Colours {
     }
 
     fn appearances(&self, rest: &Rest<'_>, instruction: &Instruction, place: u64, next: &mut [u64]) {
-        let function = rest.function;
-        let operands = function.operands(instruction);
-        let exchangeable = exchanged(instruction.opcode, instruction.detail);
-        let detail = exchangeable.map_or(instruction.detail, |other| other.min(instruction.detail));
-        let mut whole = mix(mix(place, instruction.opcode.into()), mix(instruction.ty as u64, detail));
-        whole = mix(whole, instruction.source as u64);
-        let ordered = exchangeable.is_none() && instruction.opcode != PHI;
-        let position = |i: usize| if ordered { i as u64 } else { 0 };
-        // Edges of a phi may no longer exist, so what it takes over is left out.
-        if instruction.opcode != PHI {
-            let parts = operands.iter().enumerate().map(|(i, &o)| mix(self.operand(o), position(i)));
-            whole = mix(whole, parts.fold(0, u64::wrapping_add));
-        }
-        let mut meet = |local: u32, role: u64| {
-            let colour = &mut next[local as usize];
-            *colour = colour.wrapping_add(mix(whole, role));
-        };
-        instruction.result.into_iter().for_each(|local| meet(local, u64::MAX));
-        if instruction.opcode == PHI {
-            let locals = rest.incoming(instruction).into_iter();
-            locals.for_each(|(label, o)| {
-                if let Operand::Local(l) = o {
-                    meet(l, label.into())
-                }
-            });
-        } else {
-            let locals = operands.iter().enumerate();
-            locals.for_each(|(i, o)| {
-                if let Operand::Local(l) = o {
-                    meet(*l, position(i))
-                }
-            });
+        let manner = Manner::of(instruction.opcode, instruction.detail);
+        let operands = operands(rest, instruction, manner);
+        let parts = operands.iter().map(|&(role, o)| mix(self.operand(o), role)).fold(0, u64::wrapping_add);
+        let kind = mix(mix(place, instruction.opcode.into()), mix(instruction.ty as u64, manner.detail));
+        let whole = mix(mix(kind, instruction.source as u64), parts);
+        let results = instruction.result.map(|local| (u64::MAX, Operand::Local(local)));
+        for (role, operand) in operands.into_iter().chain(results) {
+            if let Operand::Local(local) = operand {
+                let colour = &mut next[local as usize];
+                *colour = colour.wrapping_add(mix(whole, role));
+            }
         }
     }
 }
 
-fn first_colour(function: &Function, value: u32) -> u64 {
-    let ty = function.values[value as usize].ty as u64;
-    let object = function.object_at.get(&value).map(|&i| &function.objects[i]);
-    object.map_or(ty, |o| mix(ty, mix(o.kind as u64 + 1, o.size)))
+/// Operands and their roles. Of a phi, only those that may still be taken over.
+fn operands(rest: &Rest<'_>, instruction: &Instruction, manner: Manner) -> Vec<(u64, Operand)> {
+    if instruction.opcode == PHI {
+        return rest.incoming(instruction).into_iter().map(|(label, o)| (label.into(), o)).collect();
+    }
+    let written = rest.function.operands(instruction).iter().enumerate();
+    written.map(|(i, &o)| (manner.role(i), o)).collect()
+}
+
+/// Type, object that it is the address of, whether either is live.
+fn first_colours(rest: &Rest<'_>) -> Vec<u64> {
+    let function = rest.function;
+    let live: FxHashSet<u32> = rest.live().map(|l| l.local).collect();
+    let colour = |local: u32| {
+        let ty = function.values[local as usize].ty as u64;
+        let own = mix(ty, live.contains(&local).into());
+        let Some(&index) = function.object_at.get(&local) else { return own };
+        let object = &function.objects[index];
+        let content = live.contains(&((function.values.len() + index) as u32));
+        mix(mix(own, object.kind as u64 + 1), mix(object.size, content.into()))
+    };
+    (0..function.values.len() as u32).map(colour).collect()
 }

@@ -63,6 +63,41 @@ pub fn exchanged(opcode: u32, detail: u64) -> Option<u64> {
     }
 }
 
+/// How an instruction is described so that writing its operands the other way round makes no difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manner {
+    pub detail: u64,
+    order: Order,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    AsWritten,
+    Exchanged,
+    /// The operands have equal roles.
+    None,
+}
+
+impl Manner {
+    /// Of `a > b` and `b < a` the one with the lower predicate.
+    pub fn of(opcode: u32, detail: u64) -> Manner {
+        match exchanged(opcode, detail) {
+            Some(other) if other == detail => Manner { detail, order: Order::None },
+            Some(other) if other < detail => Manner { detail: other, order: Order::Exchanged },
+            _ => Manner { detail, order: Order::AsWritten },
+        }
+    }
+
+    /// The role of the operand at a position.
+    pub fn role(self, position: usize) -> u64 {
+        match self.order {
+            Order::AsWritten => position as u64,
+            Order::Exchanged => position as u64 ^ 1,
+            Order::None => 0,
+        }
+    }
+}
+
 /// eq, ne, then ugt uge ult ule sgt sge slt sle.
 fn exchanged_integer(predicate: u64) -> Option<u64> {
     match predicate {
@@ -98,5 +133,15 @@ mod tests {
         assert_eq!(exchanged(ICMP, 34), Some(36), "a > b is b < a");
         assert_eq!(exchanged(FCMP, 0x105), Some(0x103), "flags stay");
         assert_eq!(exchanged(SHL, 0), None);
+    }
+
+    #[test]
+    fn roles_do_not_depend_on_how_it_is_written() {
+        let (greater, less) = (Manner::of(ICMP, 34), Manner::of(ICMP, 36));
+        assert_eq!(greater.detail, less.detail);
+        assert_eq!((greater.role(0), greater.role(1)), (less.role(1), less.role(0)));
+        assert_ne!(greater.role(0), greater.role(1));
+        assert_eq!(Manner::of(ADD, 0).role(0), Manner::of(ADD, 0).role(1));
+        assert_ne!(Manner::of(SHL, 0).role(0), Manner::of(SHL, 0).role(1));
     }
 }

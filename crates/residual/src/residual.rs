@@ -59,7 +59,7 @@ mod tag {
 pub fn residual(function: &Function, point: &Suspension, side: Side, reach: &Reach) -> Residual {
     let rest = Rest { function, point, side, reach };
     let written = write(&rest);
-    let needed = point.live.iter().filter(|l| side == Side::Before || l.after).map(|l| (l.local, *l)).collect();
+    let needed = rest.live().map(|l| (l.local, *l)).collect();
     let mut list = List { rest: &rest, needed, live: Vec::new(), written };
     list.declare_met();
     list.declare_others();

@@ -1,7 +1,7 @@
 //! What of a function is left to run from a point on: a list of sections, each a straight piece of code with a label.
 
 use crate::flow::Reach;
-use crate::function::{Function, Instruction, Suspension};
+use crate::function::{Function, Instruction, LiveLocal, Suspension};
 use crate::opcode;
 use crate::operand::Operand;
 use std::ops::Range;
@@ -27,6 +27,12 @@ impl<'a> Rest<'a> {
     /// The call that is under way.
     pub fn under_way(&self) -> Option<&'a Instruction> {
         (self.side == Side::After).then(|| &self.function.instructions[self.point.instruction])
+    }
+
+    /// Locals whose content it needs, by the digest.
+    pub fn live(&self) -> impl Iterator<Item = &'a LiveLocal> {
+        let side = self.side;
+        self.point.live.iter().filter(move |l| side == Side::Before || l.after)
     }
 
     /// Instructions by label: the rest of the point's block, then whole blocks.

@@ -1,0 +1,134 @@
+//! Random functions: what does not change the meaning keeps the residual code, a change of one instruction does not,
+//! and damaged digests do no harm.
+
+mod support;
+
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use support::random::{Dice, function};
+use support::{Arg, Fun, Layout, op, point_of};
+
+fn other_layout(fun: &Fun, dice: &mut Dice) -> Layout {
+    let mut blocks: Vec<usize> = (0..fun.blocks.len()).collect();
+    dice.shuffle(&mut blocks);
+    Layout { blocks, unused_arguments: dice.below(3), unused_types: dice.below(3), unused_strings: dice.below(3) }
+}
+
+/// Writes the function differently: edges of phis and operands of commutative operators in another order.
+fn rewritten(fun: &Fun, dice: &mut Dice) -> Fun {
+    let mut fun = fun.clone();
+    for ins in fun.blocks.iter_mut().flatten() {
+        let coin = dice.below(2) == 0;
+        match ins.opcode {
+            op::PHI => {
+                let mut edges: Vec<_> = ins.args.drain(..).zip(ins.incoming.drain(..)).collect();
+                dice.shuffle(&mut edges);
+                (ins.args, ins.incoming) = edges.into_iter().unzip();
+            }
+            op::ADD | op::MUL | op::XOR if coin => ins.args.swap(0, 1),
+            op::ICMP if coin => {
+                ins.args.swap(0, 1);
+                ins.detail = match ins.detail {
+                    32 | 33 => ins.detail,
+                    34 | 35 | 38 | 39 => ins.detail + 2,
+                    _ => ins.detail - 2,
+                };
+            }
+            _ => {}
+        }
+    }
+    fun
+}
+
+/// Block and index of each instruction that can still run, and of each that cannot.
+fn split(fun: &Fun) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
+    let point = fun.blocks[0].iter().position(|i| !i.sites.is_empty()).expect("a point");
+    let successors = |b: usize| {
+        let last = fun.blocks[b].last().expect("a terminator");
+        last.args.iter().filter_map(|a| if let Arg::Block(b) = a { Some(*b) } else { None }).collect::<Vec<_>>()
+    };
+    let mut whole = BTreeSet::new();
+    let mut work = successors(0);
+    while let Some(block) = work.pop() {
+        if whole.insert(block) {
+            work.extend(successors(block));
+        }
+    }
+    let places = (0..fun.blocks.len()).flat_map(|b| (0..fun.blocks[b].len()).map(move |i| (b, i)));
+    places.partition(|&(b, i)| whole.contains(&b) || (b == 0 && i >= point))
+}
+
+/// Changes one instruction so that it means something else.
+fn change(fun: &mut Fun, (block, index): (usize, usize), dice: &mut Dice) {
+    let ins = &mut fun.blocks[block][index];
+    let constants: Vec<usize> = (0..ins.args.len()).filter(|&i| matches!(ins.args[i], Arg::Constant(_))).collect();
+    match (dice.below(3), ins.opcode) {
+        (0, _) if !constants.is_empty() && ins.opcode != op::PHI => {
+            ins.args[constants[dice.below(constants.len())]] = Arg::Constant(7);
+        }
+        (1, op::CALL) => *ins.args.last_mut().expect("a callee") = Arg::Symbol("elsewhere"),
+        (_, op::ADD | op::SUB | op::MUL | op::XOR) => {
+            ins.opcode = if ins.opcode == op::XOR { op::ADD } else { op::XOR }
+        }
+        _ => ins.detail ^= 1 << 20,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn numbers_and_order_do_not_matter(seed: u64) {
+        let dice = &mut Dice::new(seed);
+        let fun = function(dice);
+        let code = fun.code(&Layout::default());
+        prop_assert_eq!(code, fun.code(&other_layout(&fun, dice)), "another layout");
+        let rewritten = rewritten(&fun, dice);
+        prop_assert_eq!(code, rewritten.code(&Layout::default()), "{:#?} {:#?}", fun, rewritten);
+        prop_assert_eq!(code, rewritten.code(&other_layout(&fun, dice)));
+    }
+
+    #[test]
+    fn a_change_of_what_can_run_matters_and_no_other(seed: u64) {
+        let dice = &mut Dice::new(seed);
+        let fun = function(dice);
+        let code = fun.code(&Layout::default());
+        let (running, gone) = split(&fun);
+        let mut changed = fun.clone();
+        change(&mut changed, running[dice.below(running.len())], dice);
+        prop_assert_ne!(code, changed.code(&Layout::default()), "{:#?} {:#?}", fun, changed);
+        if !gone.is_empty() {
+            let mut same = fun.clone();
+            change(&mut same, gone[dice.below(gone.len())], dice);
+            prop_assert_eq!(code, same.code(&Layout::default()));
+        }
+    }
+
+    #[test]
+    fn live_locals_come_in_the_order_of_the_code(seed: u64) {
+        let dice = &mut Dice::new(seed);
+        let fun = function(dice);
+        prop_assert_eq!(fun.live(&Layout::default()), fun.live(&other_layout(&fun, dice)));
+    }
+
+    #[test]
+    fn damaged_digests_do_no_harm(seed: u64, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut: Option<prop::sample::Index>) {
+        let mut built = function(&mut Dice::new(seed)).build(&Layout::default());
+        for (place, byte) in damage {
+            let place = place.index(built.digest.len());
+            built.digest[place] = byte;
+        }
+        if let Some(cut) = cut {
+            built.digest.truncate(cut.index(built.digest.len()));
+        }
+        for site in 0..3 {
+            point_of(&built.digest, &built.strings, site);
+        }
+    }
+
+    #[test]
+    fn noise_does_no_harm(mut digest in prop::collection::vec(0u8..16, 0..300), strings: Vec<u8>) {
+        digest.insert(0, 2);
+        (0..20).for_each(|site| _ = point_of(&digest, &strings, site));
+    }
+}
