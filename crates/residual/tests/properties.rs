@@ -5,6 +5,7 @@ mod support;
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use support::machine::run;
 use support::random::{Dice, function};
 use support::{Arg, Fun, Layout, op, point_of};
 
@@ -74,6 +75,31 @@ fn change(fun: &mut Fun, (block, index): (usize, usize), dice: &mut Dice) {
     }
 }
 
+/// Changes one instruction in a way that may or may not mean something else: another local, other targets.
+fn disturb(fun: &mut Fun, dice: &mut Dice) {
+    let block = dice.below(fun.blocks.len());
+    let index = dice.below(fun.blocks[block].len());
+    let values: Vec<usize> = fun.args.iter().map(|a| a.0).chain(results(fun)).collect();
+    let objects: Vec<usize> = fun.objects.iter().map(|o| o.0).collect();
+    let ins = &mut fun.blocks[block][index];
+    let place = dice.below(ins.args.len());
+    match &mut ins.args[place] {
+        Arg::Value(id) if objects.contains(id) => *id = objects[dice.below(objects.len())],
+        Arg::Value(id) => *id = values[dice.below(values.len())],
+        _ => {}
+    }
+    if ins.opcode == op::BR && ins.args.len() == 3 && dice.below(2) == 0 {
+        ins.args.swap(1, 2);
+    }
+    if ins.opcode == op::ICMP || ins.opcode == op::SUB {
+        ins.args.swap(0, 1);
+    }
+}
+
+fn results(fun: &Fun) -> impl Iterator<Item = usize> {
+    fun.blocks.iter().flatten().filter(|i| i.opcode != op::ALLOCA).filter_map(|i| i.result)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -101,6 +127,19 @@ proptest! {
             let mut same = fun.clone();
             change(&mut same, gone[dice.below(gone.len())], dice);
             prop_assert_eq!(code, same.code(&Layout::default()));
+        }
+    }
+
+    /// Equal code does the same when what is live is the same, in the order of the list.
+    #[test]
+    fn equal_code_does_the_same(seed: u64, values: u64) {
+        let dice = &mut Dice::new(seed);
+        let fun = function(dice);
+        let mut other = rewritten(&fun, dice);
+        (0..dice.below(3)).for_each(|_| disturb(&mut other, dice));
+        if fun.code(&Layout::default()) == other.code(&Layout::default()) {
+            let (live, others) = (fun.live(&Layout::default()), other.live(&Layout::default()));
+            prop_assert_eq!(run(&fun, &live, values), run(&other, &others, values), "{:#?} {:#?}", fun, other);
         }
     }
 

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use symdpor_residual::{FunctionEntry, Library, ModuleTables, Point};
 
+pub mod machine;
 pub mod random;
 
 pub mod op {
