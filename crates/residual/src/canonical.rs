@@ -108,12 +108,12 @@ impl Writer<'_> {
         for place in section.clone() {
             if !self.rest.is_movable(&self.rest.function.instructions[place]) {
                 self.take_up(place, run);
-                (run..place).for_each(|held| self.take_up(held, run));
+                self.take_up_all(run..place);
                 self.finish(place);
                 run = place + 1;
             }
         }
-        (run..section.end).for_each(|held| self.take_up(held, run));
+        self.take_up_all(run..section.end);
     }
 }
 
@@ -139,6 +139,23 @@ impl Writer<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// What no effect asked for: results that have a number first, then by how they are computed.
+    fn take_up_all(&mut self, run: Range<usize>) {
+        let mut held: Vec<usize> = run.clone().filter(|&place| self.visited[place] != self.section).collect();
+        if held.len() > 1 {
+            held.sort_by_cached_key(|&place| self.held_rank(place));
+        }
+        held.into_iter().for_each(|place| self.take_up(place, run.start));
+    }
+
+    fn held_rank(&mut self, place: usize) -> (u32, u64) {
+        let result = self.rest.function.instructions[place].result;
+        match result.map_or(UNNUMBERED, |local| self.numbers[local as usize]) {
+            UNNUMBERED => (UNNUMBERED, self.expression_key(place, KEY_DEPTH)),
+            number => (number, 0),
         }
     }
 

@@ -107,7 +107,7 @@ pub struct Built {
     pub strings: Vec<u8>,
 }
 
-pub const SLOTS: u32 = 10_000;
+pub const SLOTS: u32 = 1_000_000;
 
 impl Fun {
     pub fn build(&self, layout: &Layout) -> Built {
@@ -145,12 +145,16 @@ struct Builder<'a> {
     fun: &'a Fun,
     layout: &'a Layout,
     numbers: HashMap<Local, u64>,
+    /// Where each block stands.
+    places: Vec<u64>,
     strings: Vec<u8>,
 }
 
 impl<'a> Builder<'a> {
     fn new(fun: &'a Fun, layout: &'a Layout) -> Builder<'a> {
-        let mut builder = Builder { fun, layout, numbers: HashMap::new(), strings: vec![0] };
+        let mut builder = Builder { fun, layout, numbers: HashMap::new(), places: vec![], strings: vec![0] };
+        builder.places = vec![0; fun.blocks.len()];
+        builder.order().into_iter().enumerate().for_each(|(place, block)| builder.places[block] = place as u64);
         builder.strings.extend((0..layout.unused_strings).flat_map(|_| *b"unused\0"));
         let first = layout.unused_arguments;
         let results = builder.order().into_iter().flat_map(|b| &fun.blocks[b]).filter_map(|i| i.result);
@@ -206,7 +210,7 @@ impl<'a> Builder<'a> {
     }
 
     fn block(&self, block: usize) -> u64 {
-        self.order().iter().position(|&b| b == block).expect("a block of the function") as u64
+        self.places[block]
     }
 
     fn instruction(&mut self, out: &mut Vec<u8>, ins: &Ins) {

@@ -35,17 +35,24 @@ struct Maker<'a> {
     objects: Vec<usize>,
     next: usize,
     constant: u64,
+    /// Upper bound for the instructions of a block between its phis and its end.
+    length: usize,
+}
+
+pub fn function(dice: &mut Dice) -> Fun {
+    let blocks = dice.below(6) + 1;
+    sized_function(dice, blocks, 5)
 }
 
 /// Some code, the point at site 0 in the first block, some more code; every store has a constant of its own.
-pub fn function(dice: &mut Dice) -> Fun {
-    let mut maker = Maker { dice, fun: Fun::default(), values: vec![], objects: vec![], next: 0, constant: 1000 };
+pub fn sized_function(dice: &mut Dice, blocks: usize, length: usize) -> Fun {
+    let fun = Fun::default();
+    let mut maker = Maker { dice, fun, values: vec![], objects: vec![], next: 0, constant: 1000, length };
     for _ in 0..maker.dice.below(4) + 1 {
         let id = maker.fresh();
         maker.fun.args.push((id, Ty::I32));
         maker.values.push(id);
     }
-    let blocks = maker.dice.below(6) + 1;
     for block in 0..blocks {
         let code = maker.block(block, blocks);
         maker.fun.blocks.push(code);
@@ -78,10 +85,10 @@ impl Maker<'_> {
         } else {
             (0..self.dice.below(2)).for_each(|_| code.push(self.phi(block)));
         }
-        (0..self.dice.below(5)).for_each(|_| code.push(self.plain()));
+        (0..self.dice.below(self.length)).for_each(|_| code.push(self.plain()));
         if block == 0 {
             code.push(self.point());
-            (0..self.dice.below(5)).for_each(|_| code.push(self.plain()));
+            (0..self.dice.below(self.length)).for_each(|_| code.push(self.plain()));
         }
         code.push(self.marked_store());
         code.push(self.terminator(blocks));
@@ -126,11 +133,12 @@ impl Maker<'_> {
         }
     }
 
-    /// Takes over one value from each block that was made before.
+    /// Takes over one value from each of the blocks before, but not from more than a few.
     fn phi(&mut self, block: usize) -> Ins {
-        let args = (0..block).map(|_| self.arg()).collect();
+        let from = block.saturating_sub(6)..block;
+        let args = from.clone().map(|_| self.arg()).collect();
         let mut phi = self.define(Ins::new(op::PHI, Ty::I32, args));
-        phi.incoming = (0..block).collect();
+        phi.incoming = from.collect();
         phi
     }
 
