@@ -5,8 +5,8 @@ use symdpor_residual::{FunctionEntry, Library, LiveKind, ModuleTables, ObjectKin
 
 const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
 
-/// All points of a program, by site.
-pub fn points(log: &Log) -> Vec<Point> {
+/// The modules of a program, and one more than its last site.
+fn library(log: &Log) -> (Library, u32) {
     let mut library = Library::default();
     let mut first_site = 1;
     for tables in log.tables() {
@@ -17,7 +17,13 @@ pub fn points(log: &Log) -> Vec<Point> {
         library.add_module(module).expect("the pass writes a good digest");
         first_site += tables.sites;
     }
-    (1..first_site).filter_map(|site| library.point(site).cloned()).collect()
+    (library, first_site)
+}
+
+/// All points of a program, by site.
+fn points(log: &Log) -> Vec<Point> {
+    let (mut library, end) = library(log);
+    (1..end).filter_map(|site| library.point(site).cloned()).collect()
 }
 
 /// The first call of `visit` in a function.
@@ -243,4 +249,58 @@ fn kinds_of_live_locals() {
     assert_eq!(kinds, [LiveKind::Value { words: 1 }, LiveKind::Object { kind: ObjectKind::Escaped, size: 8 }]);
     assert_eq!(point.before.live[0].name, None, "there is no debug info");
     assert_eq!(point.after.as_ref().unwrap().live, point.before.live);
+}
+
+/// Threads of C++ programs wait in calls that may throw.
+#[test]
+fn invokes() {
+    let code = |name: &str, caught: &str| {
+        format!(
+            "extern \"C\" void visit(); extern \"C\" int ask(int); extern volatile int g;\n\
+             struct guard {{ int x; ~guard() {{ g = x; }} }};\n\
+             void {name}(int n) {{ guard mine{{n}}; try {{ visit(); g = ask(n); }} catch (int e) {{ g = {caught}; }} }}\n"
+        )
+    };
+    let support = "volatile int g; extern \"C\" void visit() { if (g) throw 1; } extern \"C\" int ask(int x) { return x; }\n\
+        void one(int); void two(int); void three(int);\n int main() { one(1); two(2); three(3); }";
+    for level in LEVELS {
+        let (one, two, three) = (code("one", "e"), code("two", "e"), code("three", "e + 1"));
+        let sources = [("one.cpp", &one[..]), ("two.cpp", &two), ("three.cpp", &three), ("support.cpp", support)];
+        let shop = Workshop::new(&sources);
+        shop.build(&["one.cpp", "two.cpp", "three.cpp", "support.cpp", level, "-o", "program"]);
+        let points = points(&shop.observe("program", &[]).1);
+        let [one, two, three] = ["_Z3onei", "_Z3twoi", "_Z5threei"].map(|f| visit(&points, f));
+        assert_eq!((one.before.code, true), (two.before.code, one.before.comparable), "{level}");
+        assert_ne!(one.before.code, three.before.code, "{level}");
+        let after = |p: &Point| p.after.as_ref().map(|a| a.code).expect("a call");
+        assert_eq!(after(one), after(two), "{level}");
+        assert_ne!(after(one), after(three), "{level}");
+        assert_ne!(after(one), one.before.code, "{level}");
+    }
+}
+
+/// Nearly all points of a real program can be compared, and its damaged digest does no harm.
+#[test]
+fn a_large_program() {
+    let shop = Workshop::single("a.cpp", include_str!("large.cpp"));
+    shop.build(&["a.cpp", "-O2", "-g", "-std=c++20", "-o", "program"]);
+    let (_, log) = shop.observe("program", &[]);
+    let points = points(&log);
+    let comparable = points.iter().filter(|p| p.before.comparable).count();
+    assert!(points.len() > 500 && comparable * 100 > points.len() * 98, "{comparable} of {}", points.len());
+    let tables = &log.tables()[0];
+    let functions: Vec<FunctionEntry> =
+        tables.functions.iter().map(|&[symbol, slots]| FunctionEntry { symbol, slots }).collect();
+    for round in 0..40usize {
+        let mut digest = tables.digest.clone();
+        for place in (round * 37..digest.len()).step_by(4001 + round) {
+            digest[place] = digest[place].wrapping_mul(31).wrapping_add(round as u8);
+        }
+        let (strings, functions) = (&tables.strings[..], &functions[..]);
+        let module = ModuleTables { digest: &digest, strings, functions, first_site: 1, site_count: tables.sites };
+        let mut library = Library::default();
+        if library.add_module(module).is_ok() {
+            (1..=tables.sites).step_by(50).for_each(|site| _ = library.point(site));
+        }
+    }
 }
