@@ -9,12 +9,13 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Every edge between our crates. An edge that is absent is absent on purpose: see ARCHITECTURE.md.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("symdpor-abi", &[]),
     ("symdpor-detect", &[]),
     ("symdpor-trace", &["symdpor-abi"]),
     ("symdpor-explore", &["symdpor-abi", "symdpor-trace"]),
     ("symdpor-report", &["symdpor-trace"]),
+    ("symdpor-residual", &["symdpor-abi"]),
     ("symdpor-worker", &["symdpor-abi", "symdpor-trace"]),
     ("symdpor-runtime", &["symdpor-abi", "symdpor-detect"]),
     ("symdpor-pass", &["symdpor-abi"]),
@@ -23,7 +24,7 @@ const EDGES: [(&str, &[&str]); 10] = [
 ];
 
 /// Crates that compute and do nothing else.
-const PURE: [&str; 4] = ["crates/abi", "crates/trace", "crates/explore", "crates/report"];
+const PURE: [&str; 5] = ["crates/abi", "crates/trace", "crates/explore", "crates/report", "crates/residual"];
 
 /// Crates that run inside the program under test: whatever they depended on would run there too.
 const ALONE: [&str; 3] = ["symdpor-abi", "symdpor-detect", "symdpor-runtime"];

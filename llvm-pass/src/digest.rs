@@ -12,11 +12,11 @@ use inkwell::llvm_sys::{LLVMLinkage, LLVMTypeKind, LLVMValueKind};
 use crate::ir::{Block, Kind, Opcode, Type, Value, bytes_to_string, llvm};
 use crate::liveness::Live;
 use crate::locals::{LocalTable, is_lifetime_marker};
-use crate::shims::{constant_data, constant_words};
+use crate::shims::{Node, constant_data, constant_words};
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::Slots;
 
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Nested constants deeper than this are cut off.
 const MAX_CONSTANT_DEPTH: u32 = 8;
@@ -100,6 +100,7 @@ impl Digest {
         let mut body = Body { digest: self, facts, sites, blocks: numbers, out: Writer::default() };
         body.arguments(function);
         body.objects();
+        body.names();
         body.out.number(blocks.len() as u64);
         for block in blocks {
             body.block(block);
@@ -137,13 +138,14 @@ fn parts_of(ty: Type) -> Vec<Type> {
     }
 }
 
-/// Width of an integer, length of an array or vector, whether a struct is packed.
+/// Width of an integer, length of an array or vector, whether a struct is packed, a pointer's address space.
 fn type_detail(ty: Type) -> u64 {
     match ty.kind() {
         LLVMTypeKind::LLVMIntegerTypeKind => ty.int_width().into(),
         LLVMTypeKind::LLVMArrayTypeKind => llvm!(LLVMGetArrayLength2(ty.0)),
         LLVMTypeKind::LLVMVectorTypeKind => ty.lanes().into(),
         LLVMTypeKind::LLVMStructTypeKind => llvm!(LLVMIsPackedStruct(ty.0)) as u64,
+        LLVMTypeKind::LLVMPointerTypeKind => llvm!(LLVMGetPointerAddressSpace(ty.0)).into(),
         _ => 0,
     }
 }
@@ -187,6 +189,19 @@ impl Body<'_> {
         }
     }
 
+    /// What debug info calls the locals that can be read.
+    fn names(&mut self) {
+        let table = self.facts.table;
+        let readable = (0..table.len()).filter(|&local| self.facts.slots.get(local).is_some());
+        let named: Vec<(usize, String)> =
+            readable.filter_map(|local| Some((local, local_name(table, local)?))).collect();
+        self.out.number(named.len() as u64);
+        for (local, name) in named {
+            self.out.number(local as u64);
+            self.text(&name);
+        }
+    }
+
     /// 1 + the slot, or 0.
     fn slot(&mut self, local: usize) {
         self.out.number(self.facts.slots.get(local).map_or(0, |s| u64::from(s) + 1));
@@ -204,14 +219,8 @@ impl Body<'_> {
         self.out.number(instruction.opcode() as u64);
         self.ty(instruction.ty());
         self.out.number(self.detail(instruction));
-        match source_type(instruction) {
-            Some(ty) => {
-                let number = self.digest.type_number(ty);
-                self.out.number(number + 1);
-            }
-            None => self.out.number(0),
-        }
-        let operands = instruction.operands();
+        self.source(source_type(instruction));
+        let operands = [instruction.operands(), case_values(instruction)].concat();
         self.out.number(operands.len() as u64);
         for operand in operands {
             self.operand(operand, 0);
@@ -220,6 +229,12 @@ impl Body<'_> {
             self.incoming_blocks(instruction);
         }
         self.suspension(instruction);
+    }
+
+    /// 1 + the type, or 0.
+    fn source(&mut self, source: Option<Type>) {
+        let number = source.map_or(0, |ty| self.digest.type_number(ty) + 1);
+        self.out.number(number);
     }
 
     /// Successors come as operands for branches; LLVM keeps a phi's blocks elsewhere.
@@ -236,17 +251,12 @@ impl Body<'_> {
         let raw = instruction.0;
         match instruction.opcode() {
             LLVMICmp => llvm!(LLVMGetICmpPredicate(raw)) as u64,
-            LLVMFCmp => llvm!(LLVMGetFCmpPredicate(raw)) as u64,
-            LLVMAtomicRMW => llvm!(LLVMGetAtomicRMWBinOp(raw)) as u64 | (llvm!(LLVMGetOrdering(raw)) as u64) << 8,
-            LLVMAtomicCmpXchg => {
-                let failure = llvm!(LLVMGetCmpXchgFailureOrdering(raw)) as u64;
-                llvm!(LLVMGetCmpXchgSuccessOrdering(raw)) as u64 | failure << 8
-            }
-            LLVMLoad | LLVMStore => llvm!(LLVMGetOrdering(raw)) as u64 | (llvm!(LLVMGetVolatile(raw)) as u64) << 8,
-            LLVMFence => llvm!(LLVMGetOrdering(raw)) as u64,
+            LLVMFCmp => llvm!(LLVMGetFCmpPredicate(raw)) as u64 | fast_math(instruction) << 8,
+            LLVMAtomicRMW | LLVMAtomicCmpXchg | LLVMLoad | LLVMStore | LLVMFence => memory_detail(instruction),
             LLVMExtractValue | LLVMInsertValue => indices(instruction),
             LLVMShuffleVector => shuffle_mask(instruction),
-            _ => 0,
+            LLVMLandingPad => llvm!(LLVMIsCleanup(raw)) as u64,
+            _ => fast_math(instruction),
         }
     }
 
@@ -315,7 +325,10 @@ impl Body<'_> {
             LLVMUndefValueValueKind | LLVMPoisonValueKind => self.tagged(tag::UNDEFINED, value.ty()),
             LLVMConstantExprValueKind => {
                 self.tagged(tag::EXPRESSION, value.ty());
-                self.out.number(llvm!(LLVMGetConstOpcode(value.0)) as u64);
+                let opcode = llvm!(LLVMGetConstOpcode(value.0));
+                self.out.number(opcode as u64);
+                let steps = opcode == Opcode::LLVMGetElementPtr;
+                self.source(steps.then(|| Type(llvm!(LLVMGetGEPSourceElementType(value.0)))));
                 self.parts(value, depth);
             }
             LLVMConstantArrayValueKind | LLVMConstantStructValueKind | LLVMConstantVectorValueKind => {
@@ -370,6 +383,50 @@ fn source_type(instruction: Value) -> Option<Type> {
         Opcode::LLVMGetElementPtr => Some(Type(llvm!(LLVMGetGEPSourceElementType(instruction.0)))),
         _ => None,
     }
+}
+
+/// LLVM keeps the values that a switch compares with apart from its operands. The first successor has none.
+fn case_values(instruction: Value) -> Vec<Value> {
+    if !instruction.is(Opcode::LLVMSwitch) {
+        return Vec::new();
+    }
+    let successors = llvm!(LLVMGetNumSuccessors(instruction.0));
+    (1..successors).map(|i| Value(llvm!(LLVMGetSwitchCaseValue(instruction.0, i)))).collect()
+}
+
+/// How memory is accessed: orders, and for whom.
+fn memory_detail(instruction: Value) -> u64 {
+    use Opcode::*;
+    let raw = instruction.0;
+    let own_thread = llvm!(LLVMIsAtomicSingleThread(raw)) as u64;
+    match instruction.opcode() {
+        LLVMAtomicRMW => {
+            let order = llvm!(LLVMGetOrdering(raw)) as u64;
+            llvm!(LLVMGetAtomicRMWBinOp(raw)) as u64 | order << 8 | own_thread << 16
+        }
+        LLVMAtomicCmpXchg => {
+            let failure = llvm!(LLVMGetCmpXchgFailureOrdering(raw)) as u64;
+            let weak = llvm!(LLVMGetWeak(raw)) as u64;
+            llvm!(LLVMGetCmpXchgSuccessOrdering(raw)) as u64 | failure << 8 | own_thread << 16 | weak << 17
+        }
+        LLVMFence => llvm!(LLVMGetOrdering(raw)) as u64 | own_thread << 16,
+        _ => llvm!(LLVMGetOrdering(raw)) as u64 | (llvm!(LLVMGetVolatile(raw)) as u64) << 8 | own_thread << 16,
+    }
+}
+
+/// What floating-point arithmetic may ignore; 0 for anything else.
+fn fast_math(instruction: Value) -> u64 {
+    let may = llvm!(LLVMCanValueUseFastMathFlags(instruction.0)) != 0;
+    if may { llvm!(LLVMGetFastMathFlags(instruction.0)).into() } else { 0 }
+}
+
+/// The variable that a local is, or the content of.
+fn local_name(table: &LocalTable, local: usize) -> Option<String> {
+    let variable = match table.object_index(local) {
+        Some(object) => Node::variable_at(table.objects[object].address),
+        None => Node::variable_of(table.values[local]),
+    };
+    variable?.variable_name()
 }
 
 /// The path into an aggregate, in one number.

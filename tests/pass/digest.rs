@@ -50,8 +50,7 @@ impl<'a> Reader<'a> {
             }
             4..=6 | 12 => _ = self.number(),
             7 => {
-                self.number();
-                self.number();
+                (0..3).for_each(|_| _ = self.number());
                 (0..self.count()).for_each(|_| _ = self.operand());
             }
             8 => {
@@ -95,7 +94,7 @@ const VOID: u64 = 0;
 
 fn parse(digest: &[u8]) -> Vec<Function> {
     let mut reader = Reader { bytes: digest };
-    assert_eq!(reader.byte(), 1, "version");
+    assert_eq!(reader.byte(), 2, "version");
     let kinds: Vec<u64> = (0..reader.count()).map(|i| type_kind(&mut reader, i as u64)).collect();
     let functions = (0..reader.count()).map(|_| function(&mut reader, &kinds)).collect();
     assert!(reader.bytes.is_empty(), "nothing is left over");
@@ -119,6 +118,7 @@ fn function(reader: &mut Reader, kinds: &[u64]) -> Function {
     let arguments = body.count();
     (0..arguments).for_each(|_| assert!(body.count() < kinds.len()));
     let objects = (0..body.count()).map(|_| object(&mut body)).collect();
+    (0..body.count()).for_each(|_| _ = (body.number(), body.number()));
     let blocks = body.count();
     let mut found = Function { index, arguments, values: arguments as u64, objects, blocks, points: Vec::new() };
     for _ in 0..blocks {

@@ -97,6 +97,9 @@ void __symdpor_register(struct module *m) {
   modules[count++] = m;
   fprintf(out, "module\t%u\t%u\n", m->site_count, m->function_count);
   hex("digest", m->digest, m->digest_len);
+  hex("strings", m->strings, m->strings_len);
+  for (unsigned i = 0; i < m->function_count; i++)
+    fprintf(out, "entry\t%u\t%u\n", m->functions[i].symbol, m->functions[i].slots);
   for (unsigned i = 0; i < m->function_count; i++)
     fprintf(out, "function\t%s\t%s\t%u\t%u\t%u\n", m->strings + m->functions[i].symbol,
             m->strings + m->functions[i].name, m->functions[i].line, m->functions[i].flags, m->functions[i].slots);

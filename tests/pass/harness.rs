@@ -148,6 +148,16 @@ pub struct Log {
     text: String,
 }
 
+/// The tables of a module.
+#[derive(Default)]
+pub struct Tables {
+    pub sites: u32,
+    pub digest: Vec<u8>,
+    pub strings: Vec<u8>,
+    /// Offset of the symbol, and number of slots.
+    pub functions: Vec<[u32; 2]>,
+}
+
 /// A hook's report.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -210,6 +220,21 @@ impl Log {
 
     pub fn digests(&self) -> Vec<Vec<u8>> {
         self.lines().filter(|f| f[0] == "digest").map(|f| unhex(f[1])).collect()
+    }
+
+    /// What the modules say of themselves, in the order in which they registered.
+    pub fn tables(&self) -> Vec<Tables> {
+        let mut all: Vec<Tables> = Vec::new();
+        for fields in self.lines() {
+            match (fields[0], all.last_mut()) {
+                ("module", _) => all.push(Tables { sites: number(fields[1]) as u32, ..Tables::default() }),
+                ("digest", Some(tables)) => tables.digest = unhex(fields[1]),
+                ("strings", Some(tables)) => tables.strings = unhex(fields[1]),
+                ("entry", Some(tables)) => tables.functions.push([number(fields[1]) as u32, number(fields[2]) as u32]),
+                _ => {}
+            }
+        }
+        all
     }
 }
 

@@ -6,4 +6,5 @@ mod harness;
 mod hooks;
 mod optimiser;
 mod random;
+mod residual;
 mod unusual;

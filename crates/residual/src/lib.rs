@@ -1,0 +1,31 @@
+//! Residual code of suspension points: what a frame may still do, so that it can be compared with another's.
+//!
+//! From the IR digests that the pass leaves in the program (docs/digest.md) come control-flow graphs, and from these,
+//! for each point, the code that can still run, with locals and labels numbered in the order in which they are met, as
+//! a 128-bit hash. Equal hashes mean that there is a bijection of locals and labels under which the code is the same
+//! (the rules of Fig. 3 of "Automatic Discovery of Transition Symmetry in Multithreaded Programs using Dynamic Analysis",
+//! content-addressed); the numbering is that bijection. It works across functions and modules, without linking the program's code together.
+//!
+//! Plain data in and out: no file, no process, no clock. The digest comes from memory that the program under test can
+//! write to, so a damaged one gives no point, and never a panic or an endless loop.
+//!
+//! Not covered: the contents of what is live (that is the runtime's), and code that was not instrumented.
+#![forbid(unsafe_code)]
+
+mod canonical;
+mod colour;
+mod flow;
+mod function;
+mod hash;
+mod library;
+mod opcode;
+mod operand;
+mod reader;
+mod residual;
+mod section;
+mod types;
+
+pub use function::ObjectKind;
+pub use library::{FunctionEntry, FunctionName, Library, ModuleTables, Point};
+pub use reader::Damaged;
+pub use residual::{Live, LiveKind, Residual};
