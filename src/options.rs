@@ -21,6 +21,7 @@ pub enum JsonTarget {
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     pub reduction: Reduction,
+    pub symmetry: Symmetry,
     pub execution: ExecutionOptions,
     pub max_executions: Option<u64>,
     pub time_limit: Option<Duration>,
@@ -58,6 +59,8 @@ impl RunOptions {
         let execution = ExecutionOptions { visible_all, ignore_races, max_steps: flags.max_steps, seed: flags.seed };
         Ok(RunOptions {
             reduction: flags.reduction,
+            // All interleavings are all of them.
+            symmetry: if flags.reduction == Reduction::None { Symmetry::Off } else { flags.symmetry },
             execution,
             max_executions: flags.max_executions,
             time_limit: flags.time_limit,
@@ -75,8 +78,7 @@ impl RunOptions {
         let text = |s: &OsString| s.to_string_lossy().into_owned();
         json!({
             "reduction": self.reduction,
-            // Threads are not compared yet.
-            "symmetry": Symmetry::Off,
+            "symmetry": self.symmetry,
             "visible": if self.execution.visible_all { Visible::All } else { Visible::Sync },
             "races": if self.execution.ignore_races { Races::Ignore } else { Races::Error },
             "max-executions": self.max_executions,

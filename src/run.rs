@@ -2,7 +2,7 @@
 
 use crate::console::{Console, complain};
 use crate::exit::Exit;
-use crate::flags::Reduction;
+use crate::flags::{Reduction, Symmetry};
 use crate::interrupt::Interrupt;
 use crate::notes::notes;
 use crate::options::{JsonTarget, RunOptions, channel_bits};
@@ -15,7 +15,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use symdpor_explore::{AllInterleavings, Dpor, Explorer, SourceSets};
+use symdpor_abi::channel::options as bits;
+use symdpor_explore::{AllInterleavings, Dpor, Explorer, Rule, SourceSets};
 use symdpor_report::{Counts, ErrorEntry, Summary, TextOptions, Verdict, json, text};
 use symdpor_trace::TraceFile;
 use symdpor_trace::failure::OutputChunk;
@@ -27,7 +28,8 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     }
     let subject = Subject::new(&options.command)?;
     let settings = subject.settings(&options.execution, options.step_timeout);
-    let mut session = Session::new(settings, subject.globals, channel_bits(&options.execution));
+    let mut session =
+        Session::new(settings, subject.globals, channel_bits(&options.execution) | symmetry_bits(options));
     let mut reporter = Reporter::new(options, interrupt);
     let limits =
         Limits { max_executions: options.max_executions, time: options.time_limit, keep_going: options.keep_going };
@@ -37,7 +39,7 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
         (true, false) => FirstOutput::Afterwards,
         (false, _) => FirstOutput::Kept,
     };
-    let stop = search.run(explorer(options.reduction));
+    let stop = search.run(explorer(options));
     let (counts, time) = (search.counts, search.started.elapsed());
     reporter.progress.clear();
     let mut summary = reporter.summary(stop?, counts, time);
@@ -46,8 +48,15 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     finish(&summary, options, reporter.console)
 }
 
-fn explorer(reduction: Reduction) -> Box<dyn Explorer> {
-    match reduction {
+fn symmetry_bits(options: &RunOptions) -> u32 {
+    if options.symmetry == Symmetry::Off { 0 } else { bits::LOCALS }
+}
+
+fn explorer(options: &RunOptions) -> Box<dyn Explorer> {
+    let rule = Rule::SOUND;
+    match options.reduction {
+        Reduction::Dpor if options.symmetry != Symmetry::Off => Box::new(Dpor::with_symmetry(rule)),
+        Reduction::Source if options.symmetry != Symmetry::Off => Box::new(SourceSets::with_symmetry(rule)),
         Reduction::None => Box::new(AllInterleavings::new()),
         Reduction::Dpor => Box::new(Dpor::new()),
         Reduction::Source => Box::new(SourceSets::new()),

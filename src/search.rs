@@ -76,6 +76,7 @@ pub struct Search<'a> {
     pub listener: &'a mut dyn Listener,
     pub counts: Counts,
     pub started: Instant,
+    pub symmetry: symdpor_explore::Counters,
     seen: BTreeSet<Signature>,
     seen_raw: BTreeSet<Vec<u64>>,
 }
@@ -97,6 +98,7 @@ impl<'a> Search<'a> {
             listener,
             counts: Counts::default(),
             started: Instant::now(),
+            symmetry: symdpor_explore::Counters::default(),
             seen: BTreeSet::new(),
             seen_raw: BTreeSet::new(),
         }
@@ -110,7 +112,9 @@ impl<'a> Search<'a> {
                 return Ok(stop);
             }
             self.listener.tick(&self.counts, explorer.depth());
-            match explorer.next(self.session.execution()) {
+            let next = explorer.next(self.session.execution());
+            self.count_explored(&explorer);
+            match next {
                 Some(next) => plan = next,
                 None => return Ok(explorer.divergence().map_or(Stop::Complete, |d| self.went_another_way(d))),
             }
@@ -171,6 +175,13 @@ impl<'a> Search<'a> {
             self.listener.failure(file, first);
         }
         Ok((!self.limits.keep_going).then_some(Stop::FirstError))
+    }
+
+    /// What the explorer made of the executions: some turn out to be redundant only when it looks at them.
+    fn count_explored(&mut self, explorer: &impl Explorer) {
+        let statistics = explorer.statistics();
+        (self.counts.executions, self.counts.blocked) = (statistics.executions, statistics.blocked);
+        self.symmetry = explorer.symmetry();
     }
 
     fn count(&mut self, ended: &Ended) {

@@ -6,10 +6,14 @@ use symdpor_abi::channel::{Header, Outcome, options};
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::{Choice, End, Execution, ObjectId, Plan};
 use symdpor_worker::decode::{self, RawPending, RawStack};
+use symdpor_worker::footprints;
 use symdpor_worker::{
-    Answer, Damaged, Death, Divergence, Globals, RawError, Request, Settings, Sites, Trace, TraceError, Worker,
+    Answer, Damaged, Death, Divergence, Globals, Points, RawError, Request, Settings, Sites, Trace, TraceError, Worker,
     WorkerError,
 };
+
+/// How often an execution is run again because it met suspension points that were not described yet.
+const DESCRIBED: u32 = 8;
 
 pub struct Session {
     worker: Worker,
@@ -18,6 +22,7 @@ pub struct Session {
     bits: u32,
     trace: Trace,
     execution: Execution,
+    points: Points,
 }
 
 /// What became of a plan.
@@ -58,7 +63,14 @@ pub struct Unexpected {
 impl Session {
     pub fn new(settings: Settings, globals: Globals, bits: u32) -> Session {
         let execution = Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default() };
-        Session { worker: Worker::new(settings), globals, bits, trace: Trace::default(), execution }
+        Session {
+            worker: Worker::new(settings),
+            globals,
+            bits,
+            trace: Trace::default(),
+            execution,
+            points: Points::default(),
+        }
     }
 
     pub fn execution(&self) -> &Execution {
@@ -81,12 +93,28 @@ impl Session {
     pub fn run(&mut self, plan: &Plan, show: bool, stop: &mut dyn FnMut() -> bool) -> Result<Ran, WorkerError> {
         let show = if show { options::SHOW_OUTPUT } else { 0 };
         let request = Request { plan, options: self.bits | show, watch: 0 };
-        match self.worker.run(request, stop)? {
+        match self.answer(request, stop)? {
             Answer::Done(outcome, header) => Ok(self.take_over(plan, outcome, header)),
             Answer::Died(death) => Ok(Ran::Died(death)),
             Answer::Stuck => Ok(Ran::Stuck),
             Answer::Stopped => Ok(Ran::Stopped),
         }
+    }
+
+    /// Runs an execution; again if it met suspension points that had to be described first.
+    fn answer(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
+        let mut request = request;
+        for _ in 0..DESCRIBED {
+            let answer = self.worker.run(request, stop)?;
+            let Answer::Done(_, header) = &answer else { return Ok(answer) };
+            let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };
+            match self.points.describe(channel, header, worker) {
+                Ok(true) => request.options &= !options::SHOW_OUTPUT,
+                Ok(false) => return Ok(answer),
+                Err(_) => return Ok(Answer::Died(Death::Damaged)),
+            }
+        }
+        self.worker.run(request, stop)
     }
 
     fn take_over(&mut self, plan: &Plan, outcome: Outcome, header: Header) -> Ran {
@@ -106,6 +134,10 @@ impl Session {
         let channel = self.worker.channel().expect("an answered worker has its channel");
         self.trace.update(channel, header, same, &mut self.execution)?;
         let pending = decode::pending(channel, header)?;
+        if self.bits & options::LOCALS != 0 {
+            let first = plan.choices.len().saturating_sub(1);
+            footprints::read(channel, header, first, &mut self.execution.footprints)?;
+        }
         self.execution.pending.clear();
         self.execution.pending.extend(pending.iter().map(Into::into));
         self.execution.end = decode::end_of(outcome);

@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str]); 11] = [
     ("symdpor-explore", &["symdpor-abi", "symdpor-trace"]),
     ("symdpor-report", &["symdpor-trace"]),
     ("symdpor-residual", &["symdpor-abi"]),
-    ("symdpor-worker", &["symdpor-abi", "symdpor-trace"]),
+    ("symdpor-worker", &["symdpor-abi", "symdpor-residual", "symdpor-trace"]),
     ("symdpor-runtime", &["symdpor-abi", "symdpor-detect"]),
     ("symdpor-pass", &["symdpor-abi"]),
     ("symdpor-bench", &["symdpor-abi", "symdpor-explore", "symdpor-trace", "symdpor-worker"]),

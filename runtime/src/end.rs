@@ -71,6 +71,7 @@ pub fn finish(outcome: Outcome) -> ! {
         describe(ErrorKind::None, &Details::at(0), text);
         outcome = Outcome::Unsupported;
     }
+    crate::footprint::end_step();
     write_pending();
     channel::header().current_thread = exec::get().current as u32;
     crate::cycle::leave(outcome)

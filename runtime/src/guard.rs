@@ -40,6 +40,7 @@ pub fn acquire(guard: usize) -> bool {
         sched::executed(if done { OpKind::OnceDone } else { OpKind::OnceBegin });
     }
     if !done {
+        exec::me().held += 1;
         *byte(guard, BUSY) = 1;
     }
     !done
@@ -60,6 +61,8 @@ pub fn leave(guard: usize) {
     if snapshot::is_taken() {
         visible(OpKind::OnceEnd, guard, BUSY);
     }
+    let me = exec::me();
+    me.held = me.held.saturating_sub(1);
     races::release(guard);
     *byte(guard, BUSY) = 0;
 }

@@ -36,6 +36,17 @@ pub struct Keys {
     values: [[Value; MAX_KEYS]; MAX_THREADS],
 }
 
+/// The values that a thread has set, by key.
+pub fn for_each(number: u16, mut each: impl FnMut(usize, usize)) {
+    let keys = &exec::get().keys;
+    for key in 0..keys.end as usize {
+        let value = keys.values[number as usize][key];
+        if keys.keys[key].used && value.generation == keys.keys[key].generation && value.value != 0 {
+            each(key, value.value);
+        }
+    }
+}
+
 fn visible() {
     if crate::snapshot::is_taken() {
         sched::visible(Op::new(OpKind::KeyTable, ObjectId::KEYS), 0, 0);

@@ -15,7 +15,13 @@ struct Known {
     sites: usize,
     count: u32,
     first: u32,
+    functions: usize,
+    function_count: u32,
+    strings: usize,
 }
+
+const NOTHING: Known =
+    Known { descriptor: 0, sites: 0, count: 0, first: 0, functions: 0, function_count: 0, strings: 0 };
 
 struct Modules {
     known: [Known; MAX_MODULES],
@@ -26,12 +32,8 @@ struct Modules {
 }
 
 /// Persistent: a library that is loaded in every execution keeps its numbers.
-static MODULES: Global<Modules> = Global::new(Modules {
-    known: [Known { descriptor: 0, sites: 0, count: 0, first: 0 }; MAX_MODULES],
-    count: 0,
-    next_site: 0,
-    last: 0,
-});
+static MODULES: Global<Modules> =
+    Global::new(Modules { known: [NOTHING; MAX_MODULES], count: 0, next_site: 0, last: 0 });
 
 /// Takes a module in: called from its constructor.
 pub fn register(descriptor: usize) {
@@ -62,7 +64,15 @@ fn number(descriptor: usize, module: &Module) -> u32 {
     // Id 0 means "no site".
     let first = modules.next_site.max(1);
     modules.next_site = first + module.site_count;
-    modules.known[modules.count] = Known { descriptor, sites: module.sites, count: module.site_count, first };
+    modules.known[modules.count] = Known {
+        descriptor,
+        sites: module.sites,
+        count: module.site_count,
+        first,
+        functions: module.functions,
+        function_count: module.function_count,
+        strings: module.strings,
+    };
     modules.count += 1;
     publish(module, first);
     first
@@ -92,6 +102,25 @@ fn publish(module: &Module, first: u32) {
     Writer::resume(MODULES_OFFSET, MODULES_BYTES, start).record(&record);
     header.modules_len = writer.used() as u32;
     header.modules_count += 1;
+}
+
+/// Whether a module lies in a range of addresses.
+pub fn any_between(start: usize, end: usize) -> bool {
+    let modules = MODULES.get();
+    modules.known[..modules.count].iter().any(|k| (start..end).contains(&k.descriptor))
+}
+
+/// The symbol of a function that frames point to.
+pub fn symbol(function: usize) -> Option<&'static [u8]> {
+    let modules = MODULES.get();
+    let has = |known: &&Known| {
+        let offset = function.wrapping_sub(known.functions);
+        offset < known.function_count as usize * size_of::<Function>() && offset.is_multiple_of(size_of::<Function>())
+    };
+    let known =
+        Some(&modules.known[modules.last]).filter(has).or_else(|| modules.known[..modules.count].iter().find(has))?;
+    // SAFETY: one of a registered table of functions.
+    Some(crate::local::name_of(known.strings, unsafe { &*(function as *const Function) }))
 }
 
 /// Whether an address is one of a registered site.

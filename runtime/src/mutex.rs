@@ -94,6 +94,7 @@ pub fn take(address: usize, count: u32) {
     mutex.count = count;
     mutex.owner = exec::get().current as u32 + 1;
     mutex.since = stack::here_id();
+    exec::me().held += 1;
     spin::wrote(address, 4);
     races::acquire(address);
 }
@@ -102,6 +103,8 @@ pub fn take(address: usize, count: u32) {
 pub fn give_up(address: usize) -> u32 {
     races::release(address);
     spin::wrote(address, 4);
+    let me = exec::me();
+    me.held = me.held.saturating_sub(1);
     let mutex = at(address);
     (mutex.locked, mutex.owner, mutex.since) = (0, 0, 0);
     core::mem::replace(&mut mutex.count, 0)

@@ -3,6 +3,7 @@
 use crate::cell::Global;
 use crate::pool;
 use crate::sys::maps;
+use crate::tls;
 use core::ops::Range;
 use symdpor_abi::object::{ObjectId, Region};
 use symdpor_detect::heap::Heap;
@@ -14,6 +15,8 @@ const MAX_LOADED: usize = 512;
 struct Loaded {
     start: usize,
     end: usize,
+    /// One of the C++ standard libraries.
+    is_cxx: bool,
 }
 
 struct Names {
@@ -23,7 +26,7 @@ struct Names {
 }
 
 static NAMES: Global<Names> =
-    Global::new(Names { main_stack: 0..0, loaded: [Loaded { start: 0, end: 0 }; MAX_LOADED], count: 0 });
+    Global::new(Names { main_stack: 0..0, loaded: [Loaded { start: 0, end: 0, is_cxx: false }; MAX_LOADED], count: 0 });
 
 /// Reads main's stack from the list of mappings.
 pub fn find_main_stack() {
@@ -45,6 +48,11 @@ struct PhdrInfo {
     name: *const u8,
     headers: *const ProgramHeader,
     count: u16,
+    adds: u64,
+    subs: u64,
+    tls_module: usize,
+    /// Of the calling thread, or null.
+    tls_data: usize,
 }
 
 #[repr(C)]
@@ -65,6 +73,7 @@ unsafe extern "C" {
 
 extern "C" fn note_loaded(info: &PhdrInfo, _: usize, _: usize) -> i32 {
     const PT_LOAD: u32 = 1;
+    const PT_TLS: u32 = 7;
     let names = NAMES.get();
     // SAFETY: the dynamic linker's own array.
     let headers = unsafe { core::slice::from_raw_parts(info.headers, info.count as usize) };
@@ -72,15 +81,35 @@ extern "C" fn note_loaded(info: &PhdrInfo, _: usize, _: usize) -> i32 {
     let start = loads().map(|h| info.base + h.address).min().unwrap_or(0);
     let end = loads().map(|h| info.base + h.address + h.memory_size).max().unwrap_or(0);
     if names.count < MAX_LOADED && !names.loaded[..names.count].iter().any(|l| l.start == start) {
-        names.loaded[names.count] = Loaded { start: start & !4095, end };
+        names.loaded[names.count] = Loaded { start: start & !4095, end, is_cxx: is_cxx(info.name) };
         names.count += 1;
     }
+    if let Some(header) = headers.iter().find(|h| h.kind == PT_TLS) {
+        tls::add(info.tls_data, header.memory_size, start, end);
+    }
     0
+}
+
+fn is_cxx(name: *const u8) -> bool {
+    if name.is_null() {
+        return false;
+    }
+    // SAFETY: the dynamic linker's own terminated string.
+    let name = unsafe { core::ffi::CStr::from_ptr(name.cast()) }.to_bytes();
+    let file = name.rsplit(|&b| b == b'/').next().unwrap_or(name);
+    file.starts_with(b"libstdc++.so") || file.starts_with(b"libc++.so")
+}
+
+/// Whether an address is in the C++ standard library.
+pub fn is_cxx_library(address: usize) -> bool {
+    let names = NAMES.get();
+    names.loaded[..names.count].iter().any(|l| l.is_cxx && l.start <= address && address < l.end)
 }
 
 /// Learns what is loaded, in the order of loading.
 pub fn find_loaded() {
     NAMES.get().count = 0;
+    tls::forget();
     // SAFETY: the callback only reads what it is given.
     unsafe { dl_iterate_phdr(note_loaded, 0) };
 }

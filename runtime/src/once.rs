@@ -1,6 +1,7 @@
 //! `pthread_once` and what is built on it. The control word holds the state, with libc's values.
 
 use crate::access;
+use crate::exec;
 use crate::names;
 use crate::pool;
 use crate::races;
@@ -42,6 +43,7 @@ pub extern "C" fn begin(address: usize) -> bool {
         sched::executed(if done { OpKind::OnceDone } else { OpKind::OnceBegin });
     }
     if !done {
+        exec::me().held += 1;
         *at(address) = IN_PROGRESS;
     }
     !done
@@ -52,6 +54,8 @@ pub extern "C" fn finish(address: usize) {
     if crate::snapshot::is_taken() {
         sched::visible(op(OpKind::OnceEnd, address), address, 0);
     }
+    let me = exec::me();
+    me.held = me.held.saturating_sub(1);
     races::release(address);
     *at(address) = DONE;
 }
@@ -106,6 +110,8 @@ extern "C" fn exception_passes(_: i32, actions: i32, _: u64, _: usize, context: 
         // SAFETY: the unwinder is what calls this, so that the function is there and has this type.
         let register: extern "C" fn(usize, i32) -> usize = unsafe { core::mem::transmute(register) };
         let control = register(context, RBX);
+        let me = exec::me();
+        me.held = me.held.saturating_sub(1);
         races::release(control);
         *at(control) = 0;
     }

@@ -13,14 +13,15 @@ use crate::sys::raw::{nr, syscall6};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use symdpor_abi::MAX_THREADS;
+use symdpor_abi::local::{STACK_STRIDE, STACKS_BASE};
 
-const STRIDE: usize = 16 << 20;
+const STRIDE: usize = STACK_STRIDE as usize;
 const GUARD: usize = 1 << 20;
 pub const STACK_BYTES: usize = 8 << 20;
 const FIRST_SIZE: usize = 8;
 
 /// All stacks, with their guards.
-pub const STACKS: Range<usize> = 0x2000_0000_0000..0x2000_0000_0000 + MAX_THREADS * STRIDE;
+pub const STACKS: Range<usize> = STACKS_BASE as usize..STACKS_BASE as usize + MAX_THREADS * STRIDE;
 
 #[derive(Clone, Copy)]
 pub struct Slot {
@@ -55,6 +56,11 @@ pub fn number_of(handle: usize) -> Option<usize> {
 pub fn is_mapped(address: usize) -> bool {
     let offset = address - STACKS.start;
     offset / STRIDE < POOL.get().size && (GUARD..GUARD + STACK_BYTES).contains(&(offset % STRIDE))
+}
+
+/// Where the stack of thread `number` begins.
+pub fn base(number: usize) -> usize {
+    STACKS.start + number * STRIDE + GUARD
 }
 
 /// Whether an address is on the stack of thread `number`.

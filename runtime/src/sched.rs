@@ -48,6 +48,7 @@ pub fn reset() {
     crate::output::reset();
     crate::races::begin_execution();
     crate::watch::reset();
+    crate::footprint::reset();
 }
 
 pub fn current() -> u16 {
@@ -140,6 +141,7 @@ fn switch_to(next: u16) {
 
 /// Chooses who makes the next transition, and writes its record.
 fn choose() -> u16 {
+    crate::footprint::end_step();
     settle_last();
     let run = RUN.get();
     if run.step >= channel::header().max_steps as usize {
@@ -295,6 +297,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     if channel::says(options::STACKS) {
         stack::write_step(thread);
     }
+    crate::footprint::begin_step(thread);
     run.last = address;
     run.trace_used += len;
     run.step += 1;

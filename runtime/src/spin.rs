@@ -54,6 +54,12 @@ impl Spin {
         self.waits = false;
     }
 
+    /// How far its turns have been followed: part of the thread's local state.
+    pub fn for_each_word(&self, mut each: impl FnMut(u64)) {
+        each(self.seen_count as u64 | (self.read_count as u64) << 8 | (self.waits as u64) << 16);
+        self.reads().iter().for_each(|&(address, len)| each((address as u64) << 8 | len as u64));
+    }
+
     fn reads(&self) -> &[(usize, usize)] {
         &self.reads[..self.read_count as usize]
     }

@@ -49,6 +49,13 @@ pub struct Thread {
     pub creator: u16,
     /// Handlers of `pthread_cleanup_push` that are registered with libc, in C without exceptions.
     pub cleanup_handlers: u16,
+    /// Locks that it holds, and initialisers that it runs.
+    pub held: u16,
+    /// It has asked who it is.
+    pub identified: bool,
+    /// What it was started with.
+    pub start: usize,
+    pub argument: usize,
     /// Saved stack pointer while it does not run.
     pub sp: usize,
     pub fs: usize,

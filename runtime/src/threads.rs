@@ -5,6 +5,7 @@ use crate::cycle;
 use crate::destructors;
 use crate::end::{self, Details};
 use crate::exec;
+use crate::footprint;
 use crate::keys;
 use crate::pool;
 use crate::races;
@@ -45,12 +46,14 @@ pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: 
     thread.start_kind = kind;
     thread.in_prologue = true;
     thread.creator = creator;
+    (thread.start, thread.argument) = (start, argument);
     thread.fs = slot.fs;
     // SAFETY: the stack below the parked thread's frames belongs to this context alone.
     thread.sp = unsafe { context::prepare(slot.sp, start, argument, returned) };
     races::detector().thread_created(creator, number);
     spin::changed();
     sched::run_prologue(number);
+    footprint::leave_local(number);
 }
 
 fn slot_for(number: u16) -> pool::Slot {
@@ -121,6 +124,7 @@ pub fn join(handle: usize) -> Result<usize, i32> {
 
 pub fn detach(handle: usize) -> i32 {
     let Some(number) = number_of(handle) else { return ESRCH };
+    footprint::identified(number);
     let thread = &mut exec::get().threads[number as usize];
     match thread.joining {
         Joining::Joinable => {

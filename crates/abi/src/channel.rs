@@ -46,7 +46,22 @@ pub const MODULES_BYTES: usize = 512 << 20;
 /// With [`options::STACKS`]: the stack of each step's thread before the step, a [`StackRecord`] each.
 pub const STACKS_OFFSET: usize = MODULES_OFFSET + MODULES_BYTES;
 pub const STACKS_BYTES: usize = 64 << 20;
-pub const SIZE: usize = STACKS_OFFSET + STACKS_BYTES;
+/// With [`options::LOCALS`]: what the new steps did and left, see [`crate::local`].
+pub const FOOTPRINTS_OFFSET: usize = STACKS_OFFSET + STACKS_BYTES;
+pub const FOOTPRINTS_BYTES: usize = 64 << 20;
+/// For each site, where its description is in the region after this: a `u32`, in words of eight bytes. 0: not known yet, 1: it
+/// cannot be described.
+pub const POINTS_OFFSET: usize = FOOTPRINTS_OFFSET + FOOTPRINTS_BYTES;
+pub const POINTS_CAPACITY: usize = 1 << 20;
+pub const DESCRIPTIONS_OFFSET: usize = POINTS_OFFSET + 4 * POINTS_CAPACITY;
+pub const DESCRIPTIONS_BYTES: usize = 16 << 20;
+/// Sites whose description was missed, a `u32` each.
+pub const WANTED_OFFSET: usize = DESCRIPTIONS_OFFSET + DESCRIPTIONS_BYTES;
+pub const WANTED_CAPACITY: usize = 16 << 10;
+/// With [`options::ASK`]: the memory of the threads, see [`crate::local`].
+pub const MEMORY_OFFSET: usize = WANTED_OFFSET + 4 * WANTED_CAPACITY;
+pub const MEMORY_BYTES: usize = 4 << 20;
+pub const SIZE: usize = MEMORY_OFFSET + MEMORY_BYTES;
 
 /// `Header::options`.
 pub mod options {
@@ -60,6 +75,12 @@ pub mod options {
     pub const WATCH: u32 = 8;
     /// Record the stack of each step (to report a failing execution; ordinary ones need none).
     pub const STACKS: u32 = 16;
+    /// Leave footprints.
+    pub const LOCALS: u32 = 32;
+    /// Stop before the last choice of the plan, and tell what memory each thread has to itself.
+    pub const ASK: u32 = 64;
+    /// Tell the words that local states are made of, before the last choice of the plan.
+    pub const EXPLAIN: u32 = 128;
 }
 
 /// `Header::command`: the low 8 bits; the sequence number is above them.
@@ -91,12 +112,14 @@ pub enum Outcome {
     StepLimit = 7,
     /// More threads than the pool has: run the same plan again (the worker has enlarged its pool).
     Again = 8,
+    /// It was asked for the memory of its threads, and stopped there.
+    Asked = 9,
 }
 
 impl Outcome {
     pub fn from_u32(raw: u32) -> Option<Outcome> {
         use Outcome::*;
-        [Running, Exited, Deadlock, Error, SleepBlocked, Diverged, Unsupported, StepLimit, Again]
+        [Running, Exited, Deadlock, Error, SleepBlocked, Diverged, Unsupported, StepLimit, Again, Asked]
             .get(raw as usize)
             .copied()
     }
@@ -184,7 +207,13 @@ pub struct Header {
     pub restore_method: u32,
     /// Bytes used in the region of stacks.
     pub stacks_len: u32,
-    pub reserved: [u32; 6],
+    /// Bytes used in the region of footprints.
+    pub footprints_len: u32,
+    /// How many sites' descriptions were missed.
+    pub wanted_len: u32,
+    /// Bytes used in the region of memory.
+    pub memory_len: u32,
+    pub reserved: [u32; 3],
 }
 
 /// One executed transition. Followed by `enabled_words` words: the set of threads enabled *before* it, bit t of word

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod local;
 pub mod module;
 pub mod object;
 pub mod op;

@@ -14,7 +14,12 @@ fn execution(length: usize) -> Execution {
     let turns = (0..length).map(|i| (ThreadId(1 + i as u16 % THREADS), op(OpKind::AtomicRmw, 1 + i as u64 % 4)));
     let enabled: ThreadSet = (0..=THREADS).map(ThreadId).collect();
     let step = |(thread, op)| Step { thread, op, alternatives: 1, alternative: 0, enabled: enabled.clone() };
-    Execution { steps: created.chain(turns).take(length).map(step).collect(), pending: vec![], end: End::Complete, footprints: Default::default() }
+    Execution {
+        steps: created.chain(turns).take(length).map(step).collect(),
+        pending: vec![],
+        end: End::Complete,
+        footprints: Default::default(),
+    }
 }
 
 fn op(kind: OpKind, object: u64) -> Op {

@@ -11,6 +11,7 @@
 use crate::MapPages;
 use crate::chain::Chains;
 use crate::clock::Threads;
+use crate::log::AccessLog;
 use crate::objects::Space;
 use crate::pages::Pages;
 use crate::race::{Race, View};
@@ -26,6 +27,7 @@ pub struct Detector {
     chains: Chains,
     sync: Sync,
     pages: Pages,
+    log: AccessLog,
 }
 
 impl Default for Detector {
@@ -42,6 +44,7 @@ impl Detector {
             chains: Chains::new(),
             sync: Sync::new(),
             pages: Pages::new(),
+            log: AccessLog::new(),
         }
     }
 
@@ -85,6 +88,18 @@ impl Detector {
     /// The thread's own clock: it changes whenever the thread releases something.
     pub fn epoch(&self, t: u16) -> u32 {
         if self.threads.is_ready() { self.threads.epoch(t as usize) } else { 0 }
+    }
+
+    /// The plain accesses since it was last cleared, if it is on.
+    pub fn log(&mut self) -> &mut AccessLog {
+        &mut self.log
+    }
+
+    /// Has the thread's next accesses checked, and logged, as if it had made none yet.
+    pub fn new_epoch(&mut self, t: u16) {
+        if self.threads.is_ready() {
+            self.threads.tick(t as usize % crate::MAX_THREADS);
+        }
     }
 
     /// A plain read.
@@ -153,6 +168,9 @@ impl Detector {
     fn access_granule(&mut self, t: u16, granule: usize, bytes: u8, kind: Kind) -> Option<Race> {
         if !self.threads.is_ready() {
             return None;
+        }
+        if self.log.is_on() && !kind.is_atomic() {
+            self.log.add(t, granule, bytes, kind.writes());
         }
         let cell = self.shadow.find(granule, &mut self.pages)?;
         // SAFETY: `find` gives valid cells; nobody else uses this one meanwhile.

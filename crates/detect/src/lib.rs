@@ -17,6 +17,7 @@ mod clock;
 mod detector;
 pub mod heap;
 
+pub mod log;
 mod objects;
 mod pages;
 mod race;

@@ -187,6 +187,10 @@ impl<E: Explorer> Explorer for Checked<E> {
         self.inner.statistics()
     }
 
+    fn symmetry(&self) -> crate::symmetry::Counters {
+        self.inner.symmetry()
+    }
+
     fn depth(&self) -> usize {
         self.inner.depth()
     }

@@ -1,5 +1,6 @@
 //! What every search algorithm is: an oracle that turns the last execution into the next plan.
 
+use crate::symmetry::Counters;
 use symdpor_trace::{End, Execution, Plan};
 
 /// A search over the executions of one program. The caller runs [`Explorer::first`], then whatever
@@ -13,6 +14,11 @@ pub trait Explorer {
 
     /// What has been explored so far.
     fn statistics(&self) -> Statistics;
+
+    /// What symmetry has done so far.
+    fn symmetry(&self) -> Counters {
+        Counters::default()
+    }
 
     /// The position where the last plan branches off, for a line of progress.
     fn depth(&self) -> usize;
@@ -65,6 +71,10 @@ impl<E: Explorer + ?Sized> Explorer for &mut E {
         (**self).statistics()
     }
 
+    fn symmetry(&self) -> Counters {
+        (**self).symmetry()
+    }
+
     fn depth(&self) -> usize {
         (**self).depth()
     }
@@ -81,6 +91,10 @@ impl<E: Explorer + ?Sized> Explorer for Box<E> {
 
     fn statistics(&self) -> Statistics {
         (**self).statistics()
+    }
+
+    fn symmetry(&self) -> Counters {
+        (**self).symmetry()
     }
 
     fn depth(&self) -> usize {

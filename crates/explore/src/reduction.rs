@@ -74,11 +74,6 @@ impl<S: Strategy> Reduction<S> {
         Reduction { symmetry: Some(Symmetry::new(rule)), ..Reduction::default() }
     }
 
-    /// What symmetry has done so far.
-    pub fn symmetry(&self) -> Counters {
-        self.symmetry.as_ref().map_or(Counters::default(), |s| s.counters)
-    }
-
     fn analyse(&mut self, execution: &Execution) -> Analysed {
         let Some(first_new) = self.tree.first_new(&execution.steps) else { return Analysed::ToItsEnd };
         for (position, step) in execution.steps.iter().enumerate().skip(first_new) {
@@ -280,6 +275,10 @@ impl<S: Strategy> Explorer for Reduction<S> {
 
     fn statistics(&self) -> Statistics {
         self.statistics
+    }
+
+    fn symmetry(&self) -> Counters {
+        self.symmetry.as_ref().map_or(Counters::default(), |s| s.counters)
     }
 
     fn depth(&self) -> usize {

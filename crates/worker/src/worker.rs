@@ -89,6 +89,12 @@ impl Worker {
         self.live.as_ref().map(|l| &l.channel)
     }
 
+    /// The same, to be written to before the next execution; and the number of the worker that it belongs to.
+    pub fn channel_mut(&mut self) -> Option<(&mut Channel, u32)> {
+        let starts = self.starts;
+        self.live.as_mut().map(|l| (&mut l.channel, starts))
+    }
+
     /// Runs one execution to its end. `stop` is asked now and then while it takes long.
     pub fn run(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
         if request.plan.choices.len() > layout::PLAN_CAPACITY {

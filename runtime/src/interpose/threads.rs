@@ -4,6 +4,7 @@ use crate::access;
 use crate::destructors;
 use crate::end;
 use crate::exec;
+use crate::footprint;
 use crate::guard;
 use crate::init;
 use crate::keys;
@@ -61,12 +62,27 @@ pub extern "C" fn pthread_join(thread: usize, out: usize) -> i32 {
     match threads::join(thread) {
         Ok(result) => {
             if out != 0 {
+                footprint::result(result);
                 store_word(out, result);
             }
             0
         }
         Err(error) => error,
     }
+}
+
+/// What libc returns: the address of the thread control block.
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_self() -> usize {
+    if crate::snapshot::is_taken() {
+        footprint::identified(exec::get().current);
+    }
+    crate::sys::context::fs_base()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn thrd_current() -> usize {
+    pthread_self()
 }
 
 #[unsafe(no_mangle)]

@@ -116,6 +116,11 @@ impl Heap {
         }
     }
 
+    /// The live block that an address is in.
+    pub fn live_block(&self, address: usize) -> Option<Block> {
+        self.describe(address).filter(|b| b.distance == 0 && b.state == super::State::Live)
+    }
+
     /// The block whose header is at `header`, which the shadow must confirm.
     pub(super) fn block_at(&self, header: usize) -> Block {
         let base = header + Header::SIZE;

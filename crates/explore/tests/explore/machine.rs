@@ -221,8 +221,10 @@ impl State {
             (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
             (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
             (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
+            // An error may stop a thread before a join that names nobody.
             (_, Instr::Join(h) | Instr::JoinResult(_, h)) => {
-                self.threads[self.threads[t].handles[h as usize] as usize].phase == Phase::Ended
+                let target = self.threads.get(self.threads[t].handles[h as usize] as usize);
+                target.is_none_or(|t| t.phase == Phase::Ended)
             }
             _ => true,
         }

@@ -1,0 +1,92 @@
+//! Local states: what the controller tells the runtime of suspension points, and what the runtime answers.
+//!
+//! A thread's local state is a hash over its frames: for each the residual code, which the controller works out from the IR
+//! digests, and the values that are live there. The runtime meets a site, asks for its description if there is none yet, and
+//! from then on hashes by it.
+//!
+//! A description is a record of `u64` words: [`Description`], then the items of the live locals before the point, then of those
+//! after it. All records of footprints and of memory are words, too; the low byte of the first one is the kind of record.
+
+/// What a suspension point is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Hash of the code from the point on, the operation itself included, and from behind it on.
+    pub before: [u64; 2],
+    pub after: [u64; 2],
+    /// [`name_hash`] of the function that is called, if that is known; else 0.
+    pub callee: u64,
+    pub before_count: u32,
+    pub after_count: u32,
+    /// Bits of [`flags`].
+    pub flags: u64,
+}
+
+pub const DESCRIPTION_WORDS: usize = size_of::<Description>() / 8;
+
+pub mod flags {
+    /// All that is live before the point can be read.
+    pub const BEFORE: u64 = 1;
+    /// The same behind it.
+    pub const AFTER: u64 = 2;
+    /// No code that was not instrumented stands between the frame and the thread's pending operation: it is an access, or the
+    /// call of a function that symdpor provides.
+    pub const DIRECT: u64 = 4;
+}
+
+/// A live local: slot | kind << 32 | size << 40.
+pub mod item {
+    /// In `size` slots from the given one on.
+    pub const VALUE: u64 = 0;
+    /// `size` bytes at the address in the slot.
+    pub const OBJECT: u64 = 1;
+
+    pub const fn pack(slot: u32, kind: u64, size: u64) -> u64 {
+        slot as u64 | kind << 32 | size << 40
+    }
+
+    pub const fn unpack(raw: u64) -> (usize, u64, usize) {
+        (raw as u32 as usize, raw >> 32 & 0xff, (raw >> 40) as usize)
+    }
+
+    /// Larger ones are not described.
+    pub const MAX_SIZE: u64 = 1 << 20;
+}
+
+/// FNV-1a, 64 bits; never 0.
+pub const fn name_hash(name: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut i = 0;
+    while i < name.len() {
+        hash = (hash ^ name[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        i += 1;
+    }
+    if hash == 0 { 1 } else { hash }
+}
+
+/// Records of footprints, in the order of the steps from the plan's last choice on.
+pub mod footprint {
+    /// 1 | thread << 8 | mask << 24 | write << 32 | granules << 33; then the object.
+    pub const ACCESS: u64 = 1;
+    /// 2 | thread << 8; then four words: the exact hash and that of the shape, the lower half first.
+    pub const LOCAL: u64 = 2;
+    /// 3 | identified << 8 | has a result << 9; then the result. Ends a step.
+    pub const END: u64 = 3;
+}
+
+/// Records of memory.
+pub mod memory {
+    /// 1 | thread << 8 | private << 24; then four words as for [`super::footprint::LOCAL`]: what a thread is now, and whether
+    /// nobody else has an address of its own memory.
+    pub const THREAD: u64 = 1;
+    /// 2; then the object at its beginning and the length in bytes: a block that belongs to the thread of the record before.
+    pub const BLOCK: u64 = 2;
+}
+
+/// Where the stack of a created thread is, as objects: the first, and the length in bytes.
+pub const fn stack_of(thread: u16) -> (u64, u64) {
+    (STACKS_BASE + thread as u64 * STACK_STRIDE, STACK_STRIDE)
+}
+
+pub const STACKS_BASE: u64 = 0x2000_0000_0000;
+pub const STACK_STRIDE: u64 = 16 << 20;

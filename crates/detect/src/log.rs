@@ -1,0 +1,82 @@
+//! The plain accesses of the transition under way, neighbours joined, each granule once per epoch.
+
+use crate::MAX_THREADS;
+
+/// More are not told apart: [`AccessLog::is_full`].
+const CAPACITY: usize = 1024;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Logged {
+    pub thread: u16,
+    /// Address of the first granule.
+    pub granule: usize,
+    pub granules: u32,
+    pub mask: u8,
+    pub write: bool,
+}
+
+/// Off until it is switched on.
+pub struct AccessLog {
+    on: bool,
+    len: usize,
+    full: bool,
+    entries: [Logged; CAPACITY],
+}
+
+impl AccessLog {
+    pub const fn new() -> AccessLog {
+        let nothing = Logged { thread: 0, granule: 0, granules: 0, mask: 0, write: false };
+        AccessLog { on: false, len: 0, full: false, entries: [nothing; CAPACITY] }
+    }
+
+    pub fn switch(&mut self, on: bool) {
+        (self.on, self.len, self.full) = (on, 0, false);
+    }
+
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    pub fn clear(&mut self) {
+        (self.len, self.full) = (0, false);
+    }
+
+    /// Whether there were more accesses than it holds.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    pub fn entries(&self) -> &[Logged] {
+        &self.entries[..self.len]
+    }
+
+    pub fn add(&mut self, thread: u16, granule: usize, mask: u8, write: bool) {
+        let thread = thread % MAX_THREADS as u16;
+        if let Some(last) = self.len.checked_sub(1).map(|i| &mut self.entries[i])
+            && last.thread == thread
+            && last.write == write
+        {
+            if last.granule == granule && last.granules == 1 {
+                last.mask |= mask;
+                return;
+            }
+            if last.granule + 8 * last.granules as usize == granule {
+                (last.granules, last.mask) = (last.granules + 1, 0xff);
+                return;
+            }
+        }
+        if self.len == CAPACITY {
+            self.full = true;
+            return;
+        }
+        self.entries[self.len] = Logged { thread, granule, granules: 1, mask, write };
+        self.len += 1;
+    }
+}
+
+impl Default for AccessLog {
+    fn default() -> Self {
+        AccessLog::new()
+    }
+}

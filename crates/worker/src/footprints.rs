@@ -1,0 +1,59 @@
+//! The footprints of an execution's new steps, and the memory of its threads: see `symdpor_abi::local`.
+
+use crate::bytes::{Damaged, Reader};
+use crate::channel::Channel;
+use symdpor_abi::MAX_THREADS;
+use symdpor_abi::channel::{self as layout, Header};
+use symdpor_abi::local::footprint;
+use symdpor_abi::object::ObjectId;
+use symdpor_trace::{Footprints, LocalState, PlainAccess, ThreadId};
+
+/// Reads the footprints of the steps from `first` on.
+pub fn read(channel: &Channel, header: &Header, first: usize, prints: &mut Footprints) -> Result<(), Damaged> {
+    prints.clear();
+    prints.first = first;
+    let len = header.footprints_len as usize;
+    if len > layout::FOOTPRINTS_BYTES {
+        return Err(Damaged("the length of the footprints"));
+    }
+    let bytes = channel.bytes(layout::FOOTPRINTS_OFFSET, len);
+    let mut reader = Reader::new(&bytes);
+    while !reader.is_at_end() {
+        record(&mut reader, prints)?;
+    }
+    Ok(())
+}
+
+fn record(reader: &mut Reader<'_>, prints: &mut Footprints) -> Result<(), Damaged> {
+    let word = reader.u64()?;
+    match word & 0xff {
+        footprint::ACCESS => prints.accesses.push(PlainAccess {
+            thread: thread(word)?,
+            object: ObjectId(reader.u64()?),
+            granules: (word >> 33) as u32,
+            mask: (word >> 24) as u8,
+            write: word >> 32 & 1 != 0,
+        }),
+        footprint::LOCAL => {
+            let local = local_state(reader)?;
+            prints.locals.push((thread(word)?, local));
+        }
+        footprint::END => {
+            let result = reader.u64()?;
+            prints.end_step(word >> 8 & 1 != 0, (word >> 9 & 1 != 0).then_some(result));
+        }
+        _ => return Err(Damaged("a footprint")),
+    }
+    Ok(())
+}
+
+pub(crate) fn thread(word: u64) -> Result<ThreadId, Damaged> {
+    let number = (word >> 8) as u16;
+    if (number as usize) < MAX_THREADS { Ok(ThreadId(number)) } else { Err(Damaged("the thread of a footprint")) }
+}
+
+pub(crate) fn local_state(reader: &mut Reader<'_>) -> Result<LocalState, Damaged> {
+    let mut half = || reader.u64().map(u128::from);
+    let [e0, e1, s0, s1] = [half()?, half()?, half()?, half()?];
+    Ok(LocalState { exact: e0 | e1 << 64, shape: s0 | s1 << 64 })
+}

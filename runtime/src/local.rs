@@ -1,0 +1,257 @@
+//! The local state of a suspended thread: its residual code and what is live there, as a walk over words.
+//!
+//! Frames are described by the controller (`symdpor_abi::local`), site by site; a site without a description is asked for, and
+//! until the answer is there its thread is like no other. So is a thread that
+//!
+//! - is main, or has asked who it is,
+//! - holds a lock or runs an initialiser: others can see that it is this one,
+//! - has a frame of code that was not instrumented between its own,
+//! - has something live that cannot be read.
+
+use crate::channel;
+use crate::exec;
+use crate::keys;
+use crate::modules;
+use crate::names;
+use crate::stack;
+use crate::thread::Thread;
+use crate::tls;
+use symdpor_abi::channel::{
+    DESCRIPTIONS_BYTES, DESCRIPTIONS_OFFSET, POINTS_CAPACITY, POINTS_OFFSET, WANTED_CAPACITY, WANTED_OFFSET,
+};
+use symdpor_abi::local::{DESCRIPTION_WORDS, Description, flags, item, name_hash};
+use symdpor_abi::module::{FRAME_SLOTS_OFFSET, Frame, Function};
+
+const MAX_FRAMES: usize = 64;
+
+/// Why a thread has no local state that can be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Why {
+    IsMain = 1,
+    Identified = 2,
+    HoldsLock = 3,
+    Handlers = 4,
+    /// The site has no description yet.
+    Unknown = 5,
+    CannotRead = 6,
+    Opaque = 7,
+    TooDeep = 8,
+}
+
+/// Gets the words of a local state in their canonical order.
+pub trait Sink {
+    /// Part of the code: the same for whoever is at the same place.
+    fn code(&mut self, word: u64);
+    /// A value, which may be an address.
+    fn word(&mut self, word: u64);
+    /// Memory of the thread's own that belongs to it. All of it is read as words.
+    fn object(&mut self, address: usize, len: usize) {
+        for_each_word(address, len, |word| self.word(word));
+    }
+}
+
+pub fn for_each_word(address: usize, len: usize, mut each: impl FnMut(u64)) {
+    for offset in (0..len).step_by(8) {
+        let mut bytes = [0u8; 8];
+        // SAFETY: callers name memory that is mapped, of that length.
+        unsafe {
+            core::ptr::copy_nonoverlapping((address + offset) as *const u8, bytes.as_mut_ptr(), (len - offset).min(8))
+        };
+        each(u64::from_le_bytes(bytes));
+    }
+}
+
+/// A point's description and its items.
+struct Point {
+    description: &'static Description,
+    items: usize,
+}
+
+impl Point {
+    fn items(&self, before: bool) -> &'static [u64] {
+        let (skip, count) = match before {
+            true => (0, self.description.before_count),
+            false => (self.description.before_count, self.description.after_count),
+        };
+        // SAFETY: the length was checked against the region.
+        unsafe { core::slice::from_raw_parts((self.items as *const u64).add(skip as usize), count as usize) }
+    }
+}
+
+fn point(site: u32) -> Result<Point, Why> {
+    if site == 0 || site as usize >= POINTS_CAPACITY {
+        return Err(Why::CannotRead);
+    }
+    // SAFETY: within the region.
+    let at = unsafe { *((channel::region(POINTS_OFFSET) + 4 * site as usize) as *const u32) } as usize * 8;
+    match at {
+        0 => {
+            want(site);
+            Err(Why::Unknown)
+        }
+        8 => Err(Why::CannotRead),
+        _ if at + 8 * DESCRIPTION_WORDS > DESCRIPTIONS_BYTES => Err(Why::CannotRead),
+        _ => described(at),
+    }
+}
+
+fn described(at: usize) -> Result<Point, Why> {
+    let address = channel::region(DESCRIPTIONS_OFFSET) + at;
+    // SAFETY: within the region, aligned.
+    let description = unsafe { &*(address as *const Description) };
+    let count = description.before_count as usize + description.after_count as usize;
+    let fits = at + 8 * DESCRIPTION_WORDS + 8 * count <= DESCRIPTIONS_BYTES;
+    fits.then_some(Point { description, items: address + 8 * DESCRIPTION_WORDS }).ok_or(Why::CannotRead)
+}
+
+#[cold]
+fn want(site: u32) {
+    let header = channel::header();
+    let count = header.wanted_len as usize;
+    let list = channel::region(WANTED_OFFSET) as *mut u32;
+    // SAFETY: within the region.
+    unsafe {
+        if count < WANTED_CAPACITY && !(0..count).any(|i| *list.add(i) == site) {
+            *list.add(count) = site;
+            header.wanted_len = count as u32 + 1;
+        }
+    }
+}
+
+/// The hash of a function's symbol.
+fn symbol_hash(function: usize) -> u64 {
+    modules::symbol(function).map_or(0, name_hash)
+}
+
+/// Whether the thread can be like another at all, apart from its frames.
+fn is_plain(number: u16, thread: &Thread) -> Result<(), Why> {
+    match () {
+        _ if number == 0 => Err(Why::IsMain),
+        _ if thread.identified => Err(Why::Identified),
+        _ if thread.held != 0 => Err(Why::HoldsLock),
+        _ if thread.cleanup_handlers != 0 || thread.destructors != 0 => Err(Why::Handlers),
+        _ => Ok(()),
+    }
+}
+
+/// Walks over all that a suspended thread is about to do and knows.
+pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
+    let thread = &exec::get().threads[number as usize];
+    is_plain(number, thread)?;
+    let pending = &thread.pending;
+    sink.code(
+        pending.kind as u64 | (pending.mask as u64) << 8 | (pending.mask2 as u64) << 16 | (pending.order as u64) << 24,
+    );
+    if pending.kind == symdpor_abi::op::OpKind::ThreadJoin {
+        sink.code(pending.arg as u64);
+    }
+    for object in [pending.object, pending.object2] {
+        sink.code(object.0 >> 60);
+        sink.word(object.payload());
+    }
+    frames(number, sink)?;
+    keys::for_each(number, |key, value| {
+        sink.code(key as u64);
+        sink.word(value as u64);
+    });
+    tls::for_each(thread.fs, |address, len| sink.object(address, len));
+    thread.spin.for_each_word(|word| sink.code(word));
+    Ok(())
+}
+
+/// Walks over the frames of a thread, from the innermost one outwards.
+pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
+    let exec = exec::get();
+    let thread = &exec.threads[number as usize];
+    let mut frame = if number == exec.current { exec.top } else { thread.top };
+    let mut site = thread.pending_site;
+    let mut callee = 0;
+    for depth in 0..MAX_FRAMES {
+        if !names::is_stack(frame) {
+            return bottom(thread, depth, sink);
+        }
+        // SAFETY: frames lie on stacks, and the address was checked to be on one.
+        let record = unsafe { &*(frame as *const Frame) };
+        let here = if depth == 0 && site != 0 { site } else { record.site };
+        let point = point(stack::site_id(here))?;
+        check_call(&point, depth, callee)?;
+        live(&point, depth == 0, frame, sink)?;
+        callee = record.function;
+        site = 0;
+        if record.prev == 0 {
+            return bottom_of(thread, record.function, sink);
+        }
+        frame = record.prev;
+    }
+    Err(Why::TooDeep)
+}
+
+/// No code that was not instrumented may be between this frame and the one that it called.
+fn check_call(point: &Point, depth: usize, callee: usize) -> Result<(), Why> {
+    let direct = match depth {
+        0 => point.description.flags & flags::DIRECT != 0,
+        _ => point.description.callee != 0 && point.description.callee == symbol_hash(callee),
+    };
+    direct.then_some(()).ok_or(Why::Opaque)
+}
+
+fn live(point: &Point, before: bool, frame: usize, sink: &mut impl Sink) -> Result<(), Why> {
+    let description = point.description;
+    let (code, readable) = match before {
+        true => (description.before, flags::BEFORE),
+        false => (description.after, flags::AFTER),
+    };
+    if description.flags & readable == 0 {
+        return Err(Why::CannotRead);
+    }
+    code.iter().for_each(|&word| sink.code(word));
+    for &raw in point.items(before) {
+        let (slot, kind, size) = item::unpack(raw);
+        let slots = frame + FRAME_SLOTS_OFFSET + 8 * slot;
+        if kind == item::VALUE {
+            for_each_word(slots, 8 * size, |word| sink.word(word));
+            continue;
+        }
+        // SAFETY: a slot of the frame.
+        let address = unsafe { *(slots as *const usize) };
+        if !names::is_stack(address & !7) || !names::is_stack((address + size.max(1) - 1) & !7) {
+            return Err(Why::CannotRead);
+        }
+        sink.word(address as u64);
+        sink.object(address, size);
+    }
+    Ok(())
+}
+
+/// A thread without any frame.
+fn bottom(thread: &Thread, depth: usize, sink: &mut impl Sink) -> Result<(), Why> {
+    let _ = (thread, depth, sink);
+    Err(Why::Opaque)
+}
+
+/// Below the outermost instrumented frame there is nothing but the thread's start, or a function of the C++ library that
+/// calls it and has nothing to itself but the argument.
+fn bottom_of(thread: &Thread, function: usize, sink: &mut impl Sink) -> Result<(), Why> {
+    if names::are_together(thread.start, function) {
+        return Ok(());
+    }
+    if !names::is_cxx_library(thread.start) {
+        return Err(Why::Opaque);
+    }
+    sink.code(thread.start as u64);
+    sink.word(thread.argument as u64);
+    Ok(())
+}
+
+/// The name that the pass gave to a function, up to the terminating zero.
+pub fn name_of(strings: usize, function: &Function) -> &'static [u8] {
+    let start = (strings + function.symbol as usize) as *const u8;
+    let mut len = 0;
+    // SAFETY: the module's strings are terminated.
+    while unsafe { *start.add(len) } != 0 {
+        len += 1;
+    }
+    // SAFETY: as counted.
+    unsafe { core::slice::from_raw_parts(start, len) }
+}
