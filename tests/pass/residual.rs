@@ -217,6 +217,18 @@ fn private_symbols_belong_to_their_module() {
     different(&code("one"), &code("two"));
 }
 
+/// From anywhere in such a function control may return to where setjmp was called: the rest is not all there is.
+#[test]
+fn setjmp_makes_incomparable() {
+    let code =
+        |name, more| format!("#include <setjmp.h>\n jmp_buf place; void {name}(void) {{ {more} visit(); g = 1; }}");
+    for level in LEVELS {
+        let (one, two) =
+            pair(level, &code("one", "if (setjmp(place)) g = 2;"), &code("two", "").replace("place", "other_place"));
+        assert!(!one.before.comparable && two.before.comparable, "{level}");
+    }
+}
+
 /// Names of live locals at the first visit.
 fn live(level: &str, code: &str) -> Vec<String> {
     let code = format!("{PRELUDE}{code}");
