@@ -27,6 +27,7 @@ mod assembly;
 mod atomics;
 mod attributes;
 mod bits;
+mod details;
 mod digest;
 mod emit;
 mod escape;

@@ -217,6 +217,18 @@ fn private_symbols_belong_to_their_module() {
     different(&code("one"), &code("two"));
 }
 
+/// From anywhere in such a function control may return to where setjmp was called: the rest is not all there is.
+#[test]
+fn setjmp_makes_incomparable() {
+    let code =
+        |name, more| format!("#include <setjmp.h>\n jmp_buf place; void {name}(void) {{ {more} visit(); g = 1; }}");
+    for level in LEVELS {
+        let (one, two) =
+            pair(level, &code("one", "if (setjmp(place)) g = 2;"), &code("two", "").replace("place", "other_place"));
+        assert!(!one.before.comparable && two.before.comparable, "{level}");
+    }
+}
+
 /// Names of live locals at the first visit.
 fn live(level: &str, code: &str) -> Vec<String> {
     let code = format!("{PRELUDE}{code}");
@@ -302,5 +314,33 @@ fn a_large_program() {
         if library.add_module(module).is_ok() {
             (1..=tables.sites).step_by(50).for_each(|site| _ = library.point(site));
         }
+    }
+}
+
+/// Workers of `std::thread`, as they are usually written: two lambdas with equal bodies and other captures.
+#[test]
+fn lambdas_of_equal_body() {
+    let source = "#include <mutex>\n#include <thread>\n#include <vector>\nstd::mutex m; long sum; std::vector<long> all;\n\
+        int main() {\n  long first = 1, second = 2;\n\
+        std::thread a([first] { for (long i = 0; i < first; i++) { std::lock_guard<std::mutex> hold(m); sum += i; all.push_back(i); } });\n\
+        std::thread b([=] { for (long k = 0; k < second; k++) { std::lock_guard<std::mutex> hold(m); sum += k; all.push_back(k); } });\n\
+        std::thread c([=] { for (long k = 0; k < second; k++) { std::lock_guard<std::mutex> hold(m); sum -= k; all.push_back(k); } });\n\
+        a.join(); b.join(); c.join();\n}";
+    let shop = Workshop::single("a.cpp", source);
+    for level in LEVELS {
+        shop.build(&["a.cpp", level, "-g", "-pthread", "-o", "program"]);
+        let points = points(&shop.observe("program", &[]).1);
+        // With optimisation, the body is in the function that the thread begins with.
+        let named = |part: String| points.iter().filter(move |p| p.function.symbol.contains(&part));
+        let of = |lambda: &str| {
+            let run = format!("6thread11_State_implINS_8_InvokerISt5tupleIJZ4mainE3${lambda}EEEEE6_M_runEv");
+            let own = named(format!("mainENK3${lambda}clEv"));
+            let found: Vec<&Point> = if level == "-O0" { own.collect() } else { own.chain(named(run)).collect() };
+            let codes = |p: &Point| (p.before.code, p.after.as_ref().map(|a| a.code), p.before.comparable);
+            found.into_iter().map(codes).collect::<Vec<_>>()
+        };
+        assert!(!of("_0").is_empty() && of("_0").iter().all(|p| p.2), "{level}");
+        assert_eq!(of("_0"), of("_1"), "{level}");
+        assert_ne!(of("_0"), of("_2"), "{level}");
     }
 }

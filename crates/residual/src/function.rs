@@ -9,6 +9,19 @@ use std::ops::Range;
 /// Tells the optimiser something and does nothing.
 const MARKERS: [&[u8]; 1] = [b"llvm.experimental.noalias.scope.decl"];
 
+/// These come back more than once: from a point behind them control may still return to where they were called.
+const RETURN_TWICE: [&[u8]; 9] = [
+    b"setjmp",
+    b"_setjmp",
+    b"sigsetjmp",
+    b"__sigsetjmp",
+    b"__sigsetjmp_cancel",
+    b"getcontext",
+    b"savectx",
+    b"vfork",
+    b"llvm.eh.sjlj.setjmp",
+];
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ObjectKind {
     /// Only ever loaded and stored whole.
@@ -72,6 +85,8 @@ pub struct Function {
     pub slots: u32,
     pub values: Vec<Value>,
     pub objects: Vec<Object>,
+    /// Control may jump to where it has been before, which no graph shows.
+    pub returns_twice: bool,
     /// The object that a value is the address of.
     pub object_at: FxHashMap<u32, usize>,
     /// Where the names of locals are in the strings.
@@ -235,7 +250,10 @@ impl Parser<'_> {
         let ty = self.context.types[ty as usize].structure;
         self.function.instructions.push(Instruction { opcode, ty, detail, source, operands, result, incoming });
         let suspends = self.suspension(block, place)?;
-        if !suspends && !is_last && self.is_marker(place)? {
+        let Some(callee) = self.function.callee(&self.function.instructions[place]) else { return Ok(()) };
+        let callee = text(self.context.strings, callee)?;
+        self.function.returns_twice |= RETURN_TWICE.contains(&callee);
+        if !suspends && !is_last && result.is_none() && MARKERS.contains(&callee) {
             self.function.instructions.pop();
         }
         Ok(())
@@ -252,13 +270,6 @@ impl Parser<'_> {
             self.function.operands.push(operand);
         }
         Ok(first..self.function.operands.len())
-    }
-
-    fn is_marker(&self, place: usize) -> Result<bool, Damaged> {
-        let instruction = &self.function.instructions[place];
-        let Some(name) = self.function.callee(instruction) else { return Ok(false) };
-        let name = text(self.context.strings, name)?;
-        Ok(instruction.result.is_none() && MARKERS.contains(&name))
     }
 
     fn suspension(&mut self, block: u32, instruction: usize) -> Result<bool, Damaged> {

@@ -14,7 +14,7 @@ pub struct Residual {
     pub code: u128,
     pub live: Vec<Live>,
     /// False if something in it can be compared with nothing: a live value that is in no slot, an object whose size is
-    /// not known, code that the digest does not cover.
+    /// not known, code that the digest does not cover, a function that calls `setjmp`.
     pub comparable: bool,
 }
 
@@ -63,7 +63,8 @@ pub fn residual(function: &Function, point: &Suspension, side: Side, reach: &Rea
     let mut list = List { rest: &rest, needed, live: Vec::new(), written };
     list.declare_met();
     list.declare_others();
-    Residual { code: list.written.text.finish(), live: list.live, comparable: list.written.comparable }
+    let comparable = list.written.comparable && !function.returns_twice;
+    Residual { code: list.written.text.finish(), live: list.live, comparable }
 }
 
 struct List<'a> {

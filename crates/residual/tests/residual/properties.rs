@@ -1,14 +1,12 @@
 //! Random functions: what does not change the meaning keeps the residual code, a change of one instruction does not,
 //! and damaged digests do no harm.
 
-mod support;
-
+use crate::support::machine::run;
+use crate::support::random::{Dice, function, sized_function};
+use crate::support::{Arg, Fun, Layout, op, point_of};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use support::machine::run;
-use support::random::{Dice, function, sized_function};
-use support::{Arg, Fun, Layout, op, point_of};
 
 fn other_layout(fun: &Fun, dice: &mut Dice) -> Layout {
     let mut blocks: Vec<usize> = (0..fun.blocks.len()).collect();
@@ -67,8 +65,11 @@ fn a_huge_function_is_no_trouble() {
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
 }
 
-/// Block and index of each instruction that can still run, and of each that cannot.
-fn split(fun: &Fun) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
+/// Block and index of an instruction.
+type Place = (usize, usize);
+
+/// Each instruction that can still run, and of each that cannot.
+fn split(fun: &Fun) -> (Vec<Place>, Vec<Place>) {
     let point = fun.blocks[0].iter().position(|i| !i.sites.is_empty()).expect("a point");
     let successors = |b: usize| {
         let last = fun.blocks[b].last().expect("a terminator");
@@ -86,7 +87,7 @@ fn split(fun: &Fun) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
 }
 
 /// Changes one instruction so that it means something else.
-fn change(fun: &mut Fun, (block, index): (usize, usize), dice: &mut Dice) {
+fn change(fun: &mut Fun, (block, index): Place, dice: &mut Dice) {
     let ins = &mut fun.blocks[block][index];
     let constants: Vec<usize> = (0..ins.args.len()).filter(|&i| matches!(ins.args[i], Arg::Constant(_))).collect();
     match (dice.below(3), ins.opcode) {
