@@ -189,6 +189,7 @@ impl<'a> Search<'a> {
         match execution.end {
             End::SleepBlocked => self.counts.blocked += 1,
             End::Complete | End::Cut => self.counts.executions += 1,
+            End::Asked => return,
         }
         self.counts.transitions += execution.steps.len() as u64;
         self.counts.threads = self.counts.threads.max(u64::from(ended.header.thread_count));

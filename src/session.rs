@@ -62,7 +62,8 @@ pub struct Unexpected {
 
 impl Session {
     pub fn new(settings: Settings, globals: Globals, bits: u32) -> Session {
-        let execution = Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default() };
+        let execution =
+            Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
         Session {
             worker: Worker::new(settings),
             globals,
@@ -92,7 +93,8 @@ impl Session {
 
     pub fn run(&mut self, plan: &Plan, show: bool, stop: &mut dyn FnMut() -> bool) -> Result<Ran, WorkerError> {
         let show = if show { options::SHOW_OUTPUT } else { 0 };
-        let request = Request { plan, options: self.bits | show, watch: 0 };
+        let ask = if plan.ask { options::ASK } else { 0 };
+        let request = Request { plan, options: self.bits | show | ask, watch: 0 };
         match self.answer(request, stop)? {
             Answer::Done(outcome, header) => Ok(self.take_over(plan, outcome, header)),
             Answer::Died(death) => Ok(Ran::Died(death)),
@@ -137,6 +139,7 @@ impl Session {
         if self.bits & options::LOCALS != 0 {
             let first = plan.choices.len().saturating_sub(1);
             footprints::read(channel, header, first, &mut self.execution.footprints)?;
+            self.execution.memory = footprints::read_memory(channel, header)?;
         }
         self.execution.pending.clear();
         self.execution.pending.extend(pending.iter().map(Into::into));

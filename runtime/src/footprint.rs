@@ -135,6 +135,16 @@ pub fn hash(number: u16) -> ([u64; 2], [u64; 2]) {
     }
 }
 
+/// The blocks that a thread's local state leads to and that may be its alone.
+pub fn blocks(number: u16) -> Blocks {
+    let mut hash = Hash::new(number);
+    if local::walk(number, &mut hash).is_err() {
+        return Blocks::new();
+    }
+    hash.contents();
+    hash.blocks
+}
+
 /// Two independent lanes of 64 bits.
 #[derive(Clone, Copy)]
 struct Lanes([u64; 2]);
@@ -172,7 +182,7 @@ impl Hash {
     }
 
     /// The contents of the blocks, which may lead to others.
-    fn finish(mut self) -> ([u64; 2], [u64; 2]) {
+    fn contents(&mut self) {
         let mut next = 0;
         while next < self.blocks.count {
             let (base, size) = self.blocks.list[next];
@@ -180,6 +190,10 @@ impl Hash {
             local::for_each_word(base, size, |word| self.shape_word(word));
             next += 1;
         }
+    }
+
+    fn finish(mut self) -> ([u64; 2], [u64; 2]) {
+        self.contents();
         // Zero is no local state.
         (self.exact.0.map(|w| w | 1), self.shape.0.map(|w| w | 1))
     }

@@ -29,6 +29,7 @@ mod init;
 mod interpose;
 mod keys;
 mod local;
+mod memory;
 mod modules;
 mod mutex;
 mod names;

@@ -169,7 +169,7 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let mut callee = 0;
     for depth in 0..MAX_FRAMES {
         if !names::is_stack(frame) {
-            return bottom(thread, depth, sink);
+            return Err(Why::Opaque);
         }
         // SAFETY: frames lie on stacks, and the address was checked to be on one.
         let record = unsafe { &*(frame as *const Frame) };
@@ -224,16 +224,11 @@ fn live(point: &Point, before: bool, frame: usize, sink: &mut impl Sink) -> Resu
     Ok(())
 }
 
-/// A thread without any frame.
-fn bottom(thread: &Thread, depth: usize, sink: &mut impl Sink) -> Result<(), Why> {
-    let _ = (thread, depth, sink);
-    Err(Why::Opaque)
-}
-
 /// Below the outermost instrumented frame there is nothing but the thread's start, or a function of the C++ library that
 /// calls it and has nothing to itself but the argument.
 fn bottom_of(thread: &Thread, function: usize, sink: &mut impl Sink) -> Result<(), Why> {
-    if names::are_together(thread.start, function) {
+    let is_main = core::ptr::eq(thread, &exec::get().threads[0]);
+    if is_main || names::are_together(thread.start, function) {
         return Ok(());
     }
     if !names::is_cxx_library(thread.start) {

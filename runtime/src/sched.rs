@@ -144,6 +144,10 @@ fn choose() -> u16 {
     crate::footprint::end_step();
     settle_last();
     let run = RUN.get();
+    if channel::says(options::ASK) && run.step + 1 == channel::header().plan_len as usize {
+        crate::memory::tell();
+        end::finish(Outcome::Asked);
+    }
     if run.step >= channel::header().max_steps as usize {
         end::finish(Outcome::StepLimit);
     }

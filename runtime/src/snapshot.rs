@@ -55,6 +55,13 @@ pub fn is_taken() -> bool {
     SNAPSHOT.get().taken
 }
 
+/// All managed ranges.
+pub fn for_each_region(mut each: impl FnMut(usize, usize)) {
+    for region in SNAPSHOT.get().regions() {
+        each(region.start, region.end);
+    }
+}
+
 /// Why no snapshot can be taken.
 #[derive(Debug)]
 pub enum Failure {

@@ -76,8 +76,8 @@ pub mod footprint {
 
 /// Records of memory.
 pub mod memory {
-    /// 1 | thread << 8 | private << 24; then four words as for [`super::footprint::LOCAL`]: what a thread is now, and whether
-    /// nobody else has an address of its own memory.
+    /// 1 | thread << 8 | stack << 24 | blocks << 25; then four words as for [`super::footprint::LOCAL`]: what a thread is now, and
+    /// whether nobody else has an address of its stack, of its blocks.
     pub const THREAD: u64 = 1;
     /// 2; then the object at its beginning and the length in bytes: a block that belongs to the thread of the record before.
     pub const BLOCK: u64 = 2;

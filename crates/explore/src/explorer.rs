@@ -42,6 +42,7 @@ impl Statistics {
         match execution.end {
             End::SleepBlocked => self.blocked += 1,
             End::Complete | End::Cut => self.executions += 1,
+            End::Asked => return,
         }
         self.count_steps(execution);
     }

@@ -16,7 +16,7 @@
 use crate::explorer::{Explorer, Statistics};
 use crate::history::{History, Race};
 use crate::symmetry::rule::Rule;
-use crate::symmetry::{Counters, Skip, Symmetry};
+use crate::symmetry::{Answer, Counters, Skip, Symmetry};
 use crate::tree::{Node, Tree};
 use symdpor_trace::{End, Execution, Op, PendingOp, Plan, ThreadId, ThreadSet};
 
@@ -38,6 +38,16 @@ pub struct Reduction<S> {
     mirrored: Vec<(usize, ThreadId)>,
     sleepers: Vec<(ThreadId, usize)>,
     statistics: Statistics,
+    /// What is to be gone on with once a question has been answered.
+    waiting: Option<Waiting>,
+}
+
+/// Where a question was asked.
+enum Waiting {
+    /// When another branch was to be taken from the last node.
+    Branch,
+    /// In the midst of an execution, at a new node.
+    Opened(Box<Execution>),
 }
 
 impl<S: Strategy> Default for Reduction<S> {
@@ -51,8 +61,17 @@ impl<S: Strategy> Default for Reduction<S> {
             mirrored: Vec::new(),
             sleepers: Vec::new(),
             statistics: Statistics::default(),
+            waiting: None,
         }
     }
+}
+
+/// Whether a branch is left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    No,
+    Out,
+    Ask,
 }
 
 /// How far an execution was looked at.
@@ -62,6 +81,8 @@ enum Analysed {
     UpTo,
     /// Up to this state, from which nothing is to be run.
     Blocked,
+    /// Not at all yet: a question has to be answered first.
+    Asking(Plan),
 }
 
 impl<S: Strategy> Reduction<S> {
@@ -75,14 +96,29 @@ impl<S: Strategy> Reduction<S> {
     }
 
     fn analyse(&mut self, execution: &Execution) -> Analysed {
-        let Some(first_new) = self.tree.first_new(&execution.steps) else { return Analysed::ToItsEnd };
-        for (position, step) in execution.steps.iter().enumerate().skip(first_new) {
-            let opened = position == self.tree.depth();
-            self.tree.push(position, step);
+        match self.tree.first_new(&execution.steps) {
+            Some(first_new) => self.analyse_from(first_new, false, execution),
+            None => Analysed::ToItsEnd,
+        }
+    }
+
+    /// `again`: the first step's node is there already, and what was asked there has been answered.
+    fn analyse_from(&mut self, first: usize, again: bool, execution: &Execution) -> Analysed {
+        for (position, step) in execution.steps.iter().enumerate().skip(first) {
+            let answered = again && position == first;
+            let opened = position == self.tree.depth() || answered;
+            if !answered {
+                self.tree.push(position, step);
+            }
             if opened && let Some(symmetry) = &mut self.symmetry {
                 symmetry.open(position);
-                if self.may_skip(position, step.thread, true) {
-                    return self.elsewhere(position, execution);
+                match self.may_skip(position, step.thread, true) {
+                    Leave::No => {}
+                    Leave::Out => return self.elsewhere(position, execution),
+                    Leave::Ask => {
+                        self.waiting = Some(Waiting::Opened(Box::new(execution.clone())));
+                        return Analysed::Asking(self.tree.question(position, step.thread));
+                    }
                 }
             }
             if let Some(symmetry) = &mut self.symmetry {
@@ -122,7 +158,7 @@ impl<S: Strategy> Reduction<S> {
     fn elsewhere(&mut self, position: usize, execution: &Execution) -> Analysed {
         while let Some(thread) = self.tree.awake(position) {
             self.tree.take(position, thread);
-            if !self.may_skip(position, thread, true) {
+            if self.may_skip(position, thread, true) != Leave::Out {
                 return Analysed::UpTo;
             }
         }
@@ -185,16 +221,20 @@ impl<S: Strategy> Reduction<S> {
     }
 
     /// Leaves out the branch of a thread if it may be.
-    fn may_skip(&mut self, position: usize, thread: ThreadId, opened: bool) -> bool {
-        let Some(symmetry) = &mut self.symmetry else { return false };
+    fn may_skip(&mut self, position: usize, thread: ThreadId, opened: bool) -> Leave {
+        let Some(symmetry) = &mut self.symmetry else { return Leave::No };
         self.sleepers.clear();
         self.tree.inherited(position, &mut self.sleepers);
-        let Some(skip) = symmetry.may_skip(position, thread, &self.sleepers, &mut self.history) else { return false };
+        let skip = match symmetry.may_skip(position, thread, &self.sleepers, &mut self.history) {
+            Answer::Skip(skip) => skip,
+            Answer::No => return Leave::No,
+            Answer::Ask => return Leave::Ask,
+        };
         if opened {
             symmetry.counters.cut += 1;
         }
         self.skip(position, thread, &skip);
-        true
+        Leave::Out
     }
 
     fn skip(&mut self, position: usize, thread: ThreadId, skip: &Skip) {
@@ -212,10 +252,17 @@ impl<S: Strategy> Reduction<S> {
 
     /// Takes the next branch: another way of the deepest node's operation, then another of its threads, then the node
     /// above. `None` when nothing is left.
-    fn branch(&mut self) -> Option<Plan> {
+    ///
+    /// `again`: the deepest node has been looked at, and what was asked there has been answered.
+    fn branch(&mut self, again: bool) -> Option<Plan> {
+        let mut again = again;
         while let Some(position) = self.tree.depth().checked_sub(1) {
-            if self.next_choice(position) {
-                return Some(self.tree.plan());
+            let plan = match std::mem::take(&mut again) {
+                true => self.next_thread(position),
+                false => self.next_choice(position),
+            };
+            if plan.is_some() {
+                return plan;
             }
             if let Some(symmetry) = &mut self.symmetry {
                 symmetry.finish_node(position);
@@ -225,7 +272,7 @@ impl<S: Strategy> Reduction<S> {
         None
     }
 
-    fn next_choice(&mut self, position: usize) -> bool {
+    fn next_choice(&mut self, position: usize) -> Option<Plan> {
         let (thread, op) = self.tree.current(position);
         if let (Some(symmetry), Some(op)) = (&mut self.symmetry, op) {
             self.history.truncate(position + 1);
@@ -235,19 +282,48 @@ impl<S: Strategy> Reduction<S> {
         }
         self.history.truncate(position);
         if self.tree.next_alternative(position) {
-            return true;
+            return Some(self.tree.plan());
         }
         self.tree.finish_branch(position);
         if let (Some(symmetry), Some(op)) = (&mut self.symmetry, op) {
             symmetry.finish_branch(position, thread, op);
         }
+        self.next_thread(position)
+    }
+
+    fn next_thread(&mut self, position: usize) -> Option<Plan> {
         while let Some(thread) = self.tree.candidate(position) {
-            if !self.may_skip(position, thread, false) {
-                self.tree.take(position, thread);
-                return true;
+            match self.may_skip(position, thread, false) {
+                Leave::Out => {}
+                Leave::No => {
+                    self.tree.take(position, thread);
+                    return Some(self.tree.plan());
+                }
+                Leave::Ask => {
+                    self.waiting = Some(Waiting::Branch);
+                    return Some(self.tree.question(position, thread));
+                }
             }
         }
-        false
+        None
+    }
+
+    fn analysed(&mut self, analysed: Analysed, execution: &Execution) -> Option<Plan> {
+        match analysed {
+            Analysed::ToItsEnd => {
+                self.statistics.count(execution);
+                self.branch(false)
+            }
+            Analysed::UpTo => {
+                self.statistics.count_cut(execution);
+                Some(self.tree.plan())
+            }
+            Analysed::Blocked => {
+                self.statistics.count_cut(execution);
+                self.branch(false)
+            }
+            Analysed::Asking(plan) => Some(plan),
+        }
     }
 }
 
@@ -257,18 +333,19 @@ impl<S: Strategy> Explorer for Reduction<S> {
     }
 
     fn next(&mut self, last: &Execution) -> Option<Plan> {
-        match self.analyse(last) {
-            Analysed::ToItsEnd => {
-                self.statistics.count(last);
-                self.branch()
-            }
-            Analysed::UpTo => {
-                self.statistics.count_cut(last);
-                Some(self.tree.plan())
-            }
-            Analysed::Blocked => {
-                self.statistics.count_cut(last);
-                self.branch()
+        let Some(waiting) = self.waiting.take() else {
+            let analysed = self.analyse(last);
+            return self.analysed(analysed, last);
+        };
+        let position = self.tree.depth().saturating_sub(1);
+        if let Some(symmetry) = &mut self.symmetry {
+            symmetry.remember(&last.memory, position);
+        }
+        match waiting {
+            Waiting::Branch => self.branch(true),
+            Waiting::Opened(execution) => {
+                let analysed = self.analyse_from(position, true, &execution);
+                self.analysed(analysed, &execution)
             }
         }
     }

@@ -15,7 +15,7 @@ pub struct Replay {
 
 impl Replay {
     pub fn new(choices: Vec<Choice>) -> Replay {
-        Replay { plan: Plan { choices, sleep: ThreadSet::new() }, ..Replay::default() }
+        Replay { plan: Plan { choices, sleep: ThreadSet::new(), ask: false }, ..Replay::default() }
     }
 
     /// Runs the choices of recorded steps, and compares what is done with them.

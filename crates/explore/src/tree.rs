@@ -233,6 +233,13 @@ impl Tree {
     pub fn plan(&self) -> Plan {
         let position = self.choices.len() - 1;
         let sleep = if self.use_sleep { self.nodes[position].sleep.clone() } else { ThreadSet::new() };
-        Plan { choices: self.choices.clone(), sleep }
+        Plan { choices: self.choices.clone(), sleep, ask: false }
+    }
+
+    /// The plan that comes to the last node and asks for the threads' memory there.
+    pub fn question(&self, position: usize, thread: ThreadId) -> Plan {
+        let mut choices = self.choices[..position].to_vec();
+        choices.push(Choice { thread, alternative: 0 });
+        Plan { choices, sleep: ThreadSet::new(), ask: true }
     }
 }

@@ -1,6 +1,6 @@
 //! One execution, as the explorers see it.
 
-use crate::footprint::Footprints;
+use crate::footprint::{Footprints, ThreadMemory};
 use crate::thread::{ThreadId, ThreadSet};
 use symdpor_abi::op::Op;
 
@@ -34,6 +34,8 @@ pub enum End {
     Cut,
     /// Only sleeping threads were enabled.
     SleepBlocked,
+    /// The plan asked for the threads' memory.
+    Asked,
 }
 
 /// A whole execution: the plan it was given, then what the default rule chose.
@@ -45,4 +47,6 @@ pub struct Execution {
     pub end: End,
     /// Of the steps that were not seen before. Empty unless symmetry is looked for.
     pub footprints: Footprints,
+    /// The threads' memory, if the plan asked for it.
+    pub memory: Vec<ThreadMemory>,
 }

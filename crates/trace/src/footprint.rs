@@ -52,6 +52,19 @@ impl LocalState {
     }
 }
 
+/// What a thread has to itself in a state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadMemory {
+    pub thread: ThreadId,
+    pub local: LocalState,
+    /// Nobody else has an address of its stack and its thread-local variables.
+    pub stack: bool,
+    /// Nobody else has an address of its blocks.
+    pub blocks_private: bool,
+    /// Its blocks in the order in which its local state leads to them: where, and how many bytes.
+    pub blocks: Vec<(ObjectId, u64)>,
+}
+
 /// Of one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Footprint {

@@ -13,7 +13,7 @@ pub mod thread;
 pub use execution::{End, Execution, PendingOp, Step};
 pub use failure::{Failure, FailureKind, Location};
 pub use file::TraceFile;
-pub use footprint::{Footprint, Footprints, LocalState, PlainAccess};
+pub use footprint::{Footprint, Footprints, LocalState, PlainAccess, ThreadMemory};
 pub use plan::{Choice, Plan};
 pub use symdpor_abi::object::ObjectId;
 pub use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};

@@ -20,4 +20,6 @@ pub struct Plan {
     /// wakes as soon as a step, beginning with that last choice, depends on its pending operation. The default rule
     /// never chooses a sleeping thread; if no other is enabled the execution is cut off as redundant.
     pub sleep: ThreadSet,
+    /// Whether to stop before the last choice, and to tell what memory the threads have to themselves there.
+    pub ask: bool,
 }

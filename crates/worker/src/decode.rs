@@ -276,6 +276,7 @@ pub fn end_of(outcome: Outcome) -> End {
     match outcome {
         Outcome::Exited | Outcome::Deadlock => End::Complete,
         Outcome::SleepBlocked => End::SleepBlocked,
+        Outcome::Asked => End::Asked,
         _ => End::Cut,
     }
 }

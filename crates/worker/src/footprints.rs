@@ -4,9 +4,9 @@ use crate::bytes::{Damaged, Reader};
 use crate::channel::Channel;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{self as layout, Header};
-use symdpor_abi::local::footprint;
+use symdpor_abi::local::{footprint, memory};
 use symdpor_abi::object::ObjectId;
-use symdpor_trace::{Footprints, LocalState, PlainAccess, ThreadId};
+use symdpor_trace::{Footprints, LocalState, PlainAccess, ThreadId, ThreadMemory};
 
 /// Reads the footprints of the steps from `first` on.
 pub fn read(channel: &Channel, header: &Header, first: usize, prints: &mut Footprints) -> Result<(), Damaged> {
@@ -56,4 +56,28 @@ pub(crate) fn local_state(reader: &mut Reader<'_>) -> Result<LocalState, Damaged
     let mut half = || reader.u64().map(u128::from);
     let [e0, e1, s0, s1] = [half()?, half()?, half()?, half()?];
     Ok(LocalState { exact: e0 | e1 << 64, shape: s0 | s1 << 64 })
+}
+
+/// Reads what the threads have to themselves.
+pub fn read_memory(channel: &Channel, header: &Header) -> Result<Vec<ThreadMemory>, Damaged> {
+    let len = header.memory_len as usize;
+    if len > layout::MEMORY_BYTES {
+        return Err(Damaged("the length of the memory"));
+    }
+    let bytes = channel.bytes(layout::MEMORY_OFFSET, len);
+    let mut reader = Reader::new(&bytes);
+    let mut threads: Vec<ThreadMemory> = Vec::new();
+    while !reader.is_at_end() {
+        let word = reader.u64()?;
+        match (word & 0xff, threads.last_mut()) {
+            (memory::THREAD, _) => {
+                let (stack, blocks_private) = (word >> 24 & 1 != 0, word >> 25 & 1 != 0);
+                let local = local_state(&mut reader)?;
+                threads.push(ThreadMemory { thread: thread(word)?, local, stack, blocks_private, blocks: vec![] });
+            }
+            (memory::BLOCK, Some(last)) => last.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
+            _ => return Err(Damaged("a record of memory")),
+        }
+    }
+    Ok(threads)
 }

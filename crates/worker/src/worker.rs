@@ -254,7 +254,7 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
 }
 
 fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings) {
-    let Plan { choices, sleep } = request.plan;
+    let Plan { choices, sleep, .. } = request.plan;
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
     let sleepers: Vec<u32> = sleep.iter().map(|t| u32::from(t.0)).collect();
     channel.write_words(layout::SLEEP_OFFSET, sleepers.iter().copied());

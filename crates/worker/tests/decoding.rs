@@ -36,7 +36,8 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let execution = Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default() };
+        let execution =
+            Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
         Bench { channel: Channel::new(false).unwrap(), trace: Trace::default(), execution }
     }
 

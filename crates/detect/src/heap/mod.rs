@@ -149,6 +149,14 @@ impl Heap {
         }
     }
 
+    /// The used part of each arena; as many as there is room for.
+    pub fn used(&self, arenas: &mut [(usize, usize)]) {
+        for (thread, (arena, used)) in arenas.iter_mut().zip(&self.used).enumerate() {
+            let start = HEAP_BASE + thread * ARENA_SIZE;
+            *arena = (start, start + *used as usize * 16);
+        }
+    }
+
     fn not_a_block(&self, address: usize) -> HeapError {
         match self.describe(address) {
             Some(block) if block.distance == 0 => HeapError::InteriorPointer(block),

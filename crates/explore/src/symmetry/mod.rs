@@ -19,11 +19,11 @@ pub mod summary;
 
 use crate::history::{History, named_thread};
 use exchange::Exchange;
-use past::Past;
+use past::{Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
 use summary::{Entry, Summary, TRACKED, plain_op};
-use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadSet};
+use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
 
 /// How often the rule was asked, and what it said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct Counters {
     pub past_differs: u64,
     /// Executions cut off because they began with the twin of a sleeping thread.
     pub cut: u64,
+    /// Questions for the threads' memory.
+    pub asked: u64,
 }
 
 /// A branch that has been explored: the thread, its operation, and what happened.
@@ -62,6 +64,14 @@ pub struct Skip {
     pub summary: Rc<Summary>,
     /// Where the twin was explored.
     pub since: usize,
+}
+
+/// Whether a branch may be left out.
+pub enum Answer {
+    No,
+    Skip(Skip),
+    /// It has to be known first what memory the threads have to themselves in this state.
+    Ask,
 }
 
 pub struct Symmetry {
@@ -159,10 +169,9 @@ impl Symmetry {
         self.nodes[position].explored.clear();
     }
 
-    /// Whether two threads are twins in the state that the current execution has come to.
-    fn twins(&self, one: ThreadId, other: ThreadId) -> Option<Exchange> {
-        let (a, b) = (self.past.local(one), self.past.local(other));
-        (a.is_known() && a.exact == b.exact).then(|| Exchange::new(one, other))
+    /// Takes the answer to a question asked in the state before `position`.
+    pub fn remember(&mut self, memory: &[ThreadMemory], position: usize) {
+        self.past.remember(memory, position);
     }
 
     /// Whether the branch of `thread` at a node may be left out. `sleepers`: threads asleep there since they were explored
@@ -173,50 +182,58 @@ impl Symmetry {
         thread: ThreadId,
         sleepers: &[(ThreadId, usize)],
         history: &mut History,
-    ) -> Option<Skip> {
+    ) -> Answer {
+        let mut ask = false;
         let here = self.nodes.get(position).map_or(0, |n| n.explored.len());
         for i in 0..here {
             let explored = &self.nodes[position].explored[i];
             let (twin, op, summary) = (explored.thread, explored.op, explored.summary.clone());
-            if let Some(skip) = self.try_skip(thread, twin, op, summary, position, history) {
-                return Some(skip);
+            match self.try_skip((position, position), thread, twin, op, summary, history) {
+                Answer::No => {}
+                Answer::Ask => ask = true,
+                skip => return skip,
             }
         }
-        if !self.rule.sleepers {
-            return None;
-        }
+        let sleepers = if self.rule.sleepers { sleepers } else { &[] };
         for &(twin, since) in sleepers {
             let Some(explored) = self.nodes[since].explored.iter().find(|e| e.thread == twin) else { continue };
             let (op, summary) = (explored.op, explored.summary.clone());
-            if let Some(skip) = self.try_skip(thread, twin, op, summary, since, history) {
-                return Some(skip);
+            match self.try_skip((position, since), thread, twin, op, summary, history) {
+                Answer::No => {}
+                Answer::Ask => ask = true,
+                skip => return skip,
             }
         }
-        None
+        self.counters.asked += ask as u64;
+        if ask { Answer::Ask } else { Answer::No }
     }
 
     fn try_skip(
         &mut self,
+        (position, since): (usize, usize),
         thread: ThreadId,
         twin: ThreadId,
         op: Op,
         summary: Rc<Summary>,
-        since: usize,
         history: &mut History,
-    ) -> Option<Skip> {
-        let exchange = self.twins(twin, thread)?;
+    ) -> Answer {
+        let exchange = match self.past.twins(twin, thread, position) {
+            Twins::Yes(exchange) => exchange,
+            Twins::No => return Answer::No,
+            Twins::Ask => return Answer::Ask,
+        };
         let op = exchange.op(&op);
         self.past.catch_up(history);
         if self.rule.joins && (summary.are_apart(twin, thread) || self.past.between_matters(&summary)) {
             self.counters.told_apart += 1;
-            return None;
+            return Answer::No;
         }
         if !self.past.is_alike(&summary, &exchange, &op, &self.rule) {
             self.counters.past_differs += 1;
-            return None;
+            return Answer::No;
         }
         self.counters.skipped += 1;
-        Some(Skip { exchange, op, summary, since })
+        Answer::Skip(Skip { exchange, op, summary, since })
     }
 
     /// The events that would have raced with the skipped branch, each with the thread to run instead.

@@ -1,11 +1,14 @@
 //! The current execution as symmetry sees it: local states, plain accesses, joins.
 
 use crate::history::{History, named_thread};
-use crate::symmetry::exchange::Exchange;
+use crate::symmetry::exchange::{Exchange, Pair};
 use crate::symmetry::order::{Bound, Clock, Order, component, op_epoch, tail_epoch};
 use crate::symmetry::rule::Rule;
 use crate::symmetry::summary::{Summary, TRACKED};
-use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadSet};
+use std::rc::Rc;
+use symdpor_abi::local::stack_of;
+use symdpor_abi::object::{ObjectId, Region};
+use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadMemory, ThreadSet};
 
 /// An access of the current execution.
 #[derive(Clone, Copy)]
@@ -31,9 +34,37 @@ struct Event {
     identified: bool,
 }
 
+/// What a thread has been since an event.
+#[derive(Clone)]
+struct Local {
+    position: u32,
+    state: LocalState,
+    /// What it had to itself when that was last asked for, and how often and where it was.
+    memory: Option<Rc<ThreadMemory>>,
+    asked: u8,
+    asked_at: u32,
+}
+
+impl Local {
+    fn new(position: usize, state: LocalState) -> Local {
+        Local { position: position as u32, state, memory: None, asked: 0, asked_at: 0 }
+    }
+}
+
+/// Whether two threads are twins.
+pub enum Twins {
+    No,
+    Yes(Exchange),
+    /// It has to be known first what memory they have to themselves.
+    Ask,
+}
+
+/// What others know can be forgotten again; but it is not asked for ever.
+const QUESTIONS: u8 = 3;
+
 pub struct Past {
     /// Per thread, in the order of the events that left them.
-    locals: Vec<Vec<(u32, LocalState)>>,
+    locals: Vec<Vec<Local>>,
     accesses: Vec<Vec<Logged>>,
     joins: Vec<Join>,
     events: Vec<Event>,
@@ -93,9 +124,9 @@ impl Past {
             grow(log, access.thread).push(Logged { epoch: tail_epoch(position), access, atomic: false });
         }
         // A thread that has moved is what it was told to be, or unknown.
-        grow(&mut self.locals, step.thread).push((position as u32, LocalState::UNKNOWN));
+        grow(&mut self.locals, step.thread).push(Local::new(position, LocalState::UNKNOWN));
         for &(thread, local) in prints.locals(position) {
-            grow(&mut self.locals, thread).push((position as u32, local));
+            grow(&mut self.locals, thread).push(Local::new(position, local));
         }
         if let (OpKind::ThreadJoin, Some(target)) = (step.op.kind, named_thread(&step.op)) {
             let result = footprint.and_then(|f| f.result);
@@ -110,7 +141,7 @@ impl Past {
             return;
         }
         self.events.truncate(len);
-        let kept = |list: &[(u32, LocalState)]| list.partition_point(|l| (l.0 as usize) < len);
+        let kept = |list: &[Local]| list.partition_point(|l| (l.position as usize) < len);
         self.locals.iter_mut().for_each(|list| list.truncate(kept(list)));
         let kept = |list: &[Logged]| list.partition_point(|l| l.epoch <= 2 * len as u32);
         self.accesses.iter_mut().for_each(|list| list.truncate(kept(list)));
@@ -119,8 +150,38 @@ impl Past {
         self.most.truncate(len);
     }
 
-    pub fn local(&self, thread: ThreadId) -> LocalState {
-        self.locals.get(thread.index()).and_then(|l| l.last()).map_or(LocalState::UNKNOWN, |l| l.1)
+    fn local(&self, thread: ThreadId) -> Option<&Local> {
+        self.locals.get(thread.index())?.last().filter(|l| l.state.is_known())
+    }
+
+    /// Whether two threads are twins in the state before `position`.
+    pub fn twins(&self, one: ThreadId, other: ThreadId, position: usize) -> Twins {
+        let (Some(a), Some(b)) = (self.local(one), self.local(other)) else { return Twins::No };
+        if a.state.exact != b.state.exact && a.state.shape != b.state.shape {
+            return Twins::No;
+        }
+        if let (Some(a), Some(b)) = (&a.memory, &b.memory)
+            && let Some(memory) = corresponding(a, b)
+        {
+            return Twins::Yes(Exchange { one, other, memory });
+        }
+        let may_ask = |l: &Local| l.memory.is_none() || l.asked < QUESTIONS && (l.asked_at as usize) < position;
+        if may_ask(a) && may_ask(b) { Twins::Ask } else { Twins::No }
+    }
+
+    /// Takes the answer to a question asked in the state before `position`.
+    pub fn remember(&mut self, memory: &[ThreadMemory], position: usize) {
+        for answer in memory {
+            if let Some(local) = self.locals.get_mut(answer.thread.index()).and_then(|l| l.last_mut()) {
+                local.memory = Some(Rc::new(answer.clone()));
+                local.asked = local.asked.saturating_add(1);
+                local.asked_at = position as u32;
+            }
+        }
+        // Whoever is not in the answer has no local state after all.
+        for local in self.locals.iter_mut().filter_map(|l| l.last_mut()).filter(|l| l.memory.is_none()) {
+            local.state = LocalState::UNKNOWN;
+        }
     }
 
     pub fn identifies(&self, position: usize) -> bool {
@@ -226,6 +287,25 @@ impl Past {
         let view = View { past: self, summary, exchange, rule, known_now: &known_now };
         view.unchanged(twin, &known_then, thread, &known_now) && view.unchanged(thread, other_then, twin, other_now)
     }
+}
+
+/// The memory of two threads that corresponds, if each has its own to itself.
+fn corresponding(a: &ThreadMemory, b: &ThreadMemory) -> Option<Vec<Pair>> {
+    if !a.stack || !b.stack || !a.local.is_known() || !b.local.is_known() {
+        return None;
+    }
+    let stack = |t: ThreadId| ObjectId::new(Region::Stack, stack_of(t.0).0).0;
+    let stacks = Pair { one: stack(a.thread), other: stack(b.thread), bytes: stack_of(0).1 };
+    if a.local.exact == b.local.exact {
+        return Some(vec![stacks]);
+    }
+    let sizes = |m: &ThreadMemory| m.blocks.iter().map(|b| b.1).collect::<Vec<_>>();
+    if a.local.shape != b.local.shape || !a.blocks_private || !b.blocks_private || sizes(a) != sizes(b) {
+        return None;
+    }
+    let blocks = a.blocks.iter().zip(&b.blocks);
+    let pairs = blocks.map(|(a, b)| Pair { one: a.0.0, other: b.0.0, bytes: a.1.div_ceil(8) * 8 });
+    Some(std::iter::once(stacks).chain(pairs).collect())
 }
 
 fn component_of(order: &Order, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {

@@ -39,7 +39,7 @@ fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Option
             // What others would have done next to an error is no part of its class.
             End::Cut => return None,
             End::Complete => drop(found.insert(class(&execution))),
-            End::SleepBlocked => {}
+            End::Asked | End::SleepBlocked => {}
         }
         match explorer.next(&execution) {
             Some(next) => plan = next,

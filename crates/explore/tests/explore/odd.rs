@@ -37,6 +37,7 @@ fn random_execution(rng: &mut Rng, plan: &Plan, length: usize, threads: usize) -
         pending,
         end: [End::Complete, End::Cut, End::SleepBlocked][rng.below(3)],
         footprints: Default::default(),
+        memory: Vec::new(),
     }
 }
 
@@ -75,7 +76,13 @@ fn long_executions_are_survived() {
 
 #[test]
 fn empty_executions_end_the_search() {
-    let nothing = Execution { steps: Vec::new(), pending: Vec::new(), end: End::Cut, footprints: Default::default() };
+    let nothing = Execution {
+        steps: Vec::new(),
+        pending: Vec::new(),
+        end: End::Cut,
+        footprints: Default::default(),
+        memory: vec![],
+    };
     assert_eq!(SourceSets::new().next(&nothing), None);
     assert_eq!(AllInterleavings::new().next(&nothing), None);
 }
@@ -102,6 +109,7 @@ fn run_script(script: &[Op], plan: &Plan) -> Execution {
         pending,
         end: if left.is_empty() { End::Complete } else { End::SleepBlocked },
         footprints: Default::default(),
+        memory: Vec::new(),
     }
 }
 

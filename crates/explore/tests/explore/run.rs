@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use symdpor_abi::op::dependent;
 use symdpor_explore::{Explorer, Statistics};
 use symdpor_trace::{
-    Choice, End, Execution, Footprints, Op, OpKind, PendingOp, PlainAccess, Plan, Step, ThreadId, ThreadSet,
+    Choice, End, Execution, Footprints, Op, OpKind, PendingOp, PlainAccess, Plan, Step, ThreadId, ThreadMemory,
+    ThreadSet,
 };
 
 /// How an execution ended, with everything that can be seen of it.
@@ -108,6 +109,9 @@ fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Option
             let spins = (0..run.state.threads.len()).any(|t| run.state.spins(program, t));
             return run.end(if spins { End::Cut } else { End::Complete }, Some(outcome));
         }
+        if plan.ask && position + 1 == plan.choices.len() {
+            return run.answer();
+        }
         let Some(choice) = run.choose(plan, &enabled) else { return run.end(End::SleepBlocked, None) };
         assert!(enabled.contains(choice.thread), "the plan names a thread that cannot run");
         if let Some(stop) = run.step(choice, enabled) {
@@ -170,13 +174,29 @@ impl Run<'_> {
         prints.end_step(false, self.state.joined.0);
     }
 
+    /// Here every thread has its memory to itself.
+    fn answer(self) -> (Execution, Option<Outcome>) {
+        let (table, threads) = (self.table, self.state.threads.len());
+        let locals = (1..threads).map(|t| (ThreadId(t as u16), local::state(&self.state, table, t)));
+        let memory = locals.map(|(thread, local)| ThreadMemory {
+            thread,
+            local,
+            stack: true,
+            blocks_private: true,
+            blocks: Vec::new(),
+        });
+        let memory = memory.collect();
+        let (execution, _) = self.end(End::Asked, None);
+        (Execution { memory, ..execution }, None)
+    }
+
     fn end(self, end: End, outcome: Option<Outcome>) -> (Execution, Option<Outcome>) {
         let pending_of = |t| {
             let op = self.state.pending(self.program, t)?;
             Some(PendingOp { thread: ThreadId(t as u16), op, enabled: self.state.enabled(self.program, t) })
         };
         let pending = (0..self.state.threads.len()).filter_map(pending_of).collect();
-        (Execution { steps: self.steps, pending, end, footprints: self.footprints }, outcome)
+        (Execution { steps: self.steps, pending, end, footprints: self.footprints, memory: Vec::new() }, outcome)
     }
 }
 
