@@ -44,14 +44,15 @@ pub fn measure(tools: &Tools, selection: &Selection) -> Result<Vec<Row>> {
 }
 
 const HEAD: &str = "
-                         time, s            executions              transitions      times
-program   thr          off       on        off         on          off           on  fewer
+                           time, s            executions               transitions      times
+program   thr           off       on        off         on          off           on    fewer
 ";
 
 const NOTES: &str = "
-Threads include main (the paper does not say whether its figures do). Executions include those that were
-cut off as redundant. >: given up at that point, the limit of time being reached. The rows `paper` are its
-DPOR and SYMDPOR on the original programs, where every access to shared memory is a transition.
+Threads include main (the paper does not say whether its figures do). Executions include those that
+were cut off as redundant. >: given up at that point, the limit of time being reached. The rows
+`paper` are its DPOR and SYMDPOR on the original programs, where every access to shared memory is a
+transition.
 ";
 
 pub fn render(rows: &[Row]) -> String {
@@ -99,7 +100,7 @@ fn theirs(row: &Compared) -> String {
 
 fn columns(who: &str, off: &[String; 3], on: &[String; 3], fewer: &str) -> String {
     let ([t0, e0, s0], [t1, e1, s1]) = (off, on);
-    format!("{who:6}{t0:>8} {t1:>8} {e0:>10} {e1:>10} {s0:>12} {s1:>12} {fewer:>7}")
+    format!("{who:6} {t0:>8} {t1:>8} {e0:>10} {e1:>10} {s0:>12} {s1:>12} {fewer:>8}")
 }
 
 fn seconds(time_s: f64) -> String {

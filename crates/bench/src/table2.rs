@@ -114,14 +114,15 @@ fn per_run_us(beginning: &Outcome, whole: &Outcome) -> f64 {
 }
 
 const HEAD: &str = "
-                              time, s      of it              threads          one execution, us
-program   thr       runs    total analysis     %    asked  skipped  refused     off      on   dearer
+                                 time, s      of it                          one execution, us
+program   thr             runs   total analysis     %    asked skipped refused    off     on  dearer
 ";
 
 const NOTES: &str = "
-Threads include main (the paper does not say whether its figures do). Runs: executions with those that were cut off
-as redundant. >: given up. The rows `paper` are its table 2, the analysis its columns `Probing` and
-`Residual + Bijection` together; it gives 15 to 40% as the price of one execution of pfscan.
+Threads include main (the paper does not say whether its figures do). Runs: executions with those
+that were cut off as redundant. >: given up. The rows `paper` are its table 2, the analysis its
+columns `Probing` and `Residual + Bijection` together; it gives 15 to 40% as the price of one
+execution of pfscan.
 ";
 
 pub fn render(rows: &[Row]) -> String {
@@ -150,7 +151,7 @@ fn ours(row: &Row) -> String {
     let mark = if row.on.complete { "" } else { ">" };
     let (off, on, dearer) = match row.cost {
         None => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
-        Some(c) => (figure(c.off_us, 0), figure(c.on_us, 0), format!("{:+.1}%", c.dearer_percent())),
+        Some(c) => (figure(c.off_us, 0), figure(c.on_us, 0), percent(c.dearer_percent())),
     };
     columns(&[
         row.reduction,
@@ -165,6 +166,10 @@ fn ours(row: &Row) -> String {
         &on,
         &dearer,
     ])
+}
+
+fn percent(value: f64) -> String {
+    if value < 100.0 { format!("{value:+.1}%") } else { format!("{value:+.0}%") }
 }
 
 fn theirs(row: &Overhead) -> String {
@@ -186,9 +191,8 @@ fn theirs(row: &Overhead) -> String {
 
 fn columns(cells: &[&str; 11]) -> String {
     let [who, runs, total, analysis, share, asked, skipped, refused, off, on, dearer] = cells;
-    format!(
-        "{who:6}{runs:>9} {total:>8} {analysis:>8} {share:>5} {asked:>8} {skipped:>8} {refused:>8} {off:>7} {on:>7} {dearer:>8}"
-    )
+    let search = format!("{who:6} {runs:>9} {total:>7} {analysis:>8} {share:>5} {asked:>8} {skipped:>7} {refused:>7}");
+    format!("{search} {off:>6} {on:>6} {dearer:>7}")
 }
 
 /// The worst of all rows that could be measured.
@@ -214,7 +218,7 @@ mod tests {
     }
 
     fn counted(time_s: f64) -> Symmetry {
-        let many = Some(12_345_678);
+        let many = Some(1_234_567);
         Symmetry {
             mode: Some("on".to_owned()),
             skipped: many,
