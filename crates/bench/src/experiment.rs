@@ -1,7 +1,7 @@
 //! The paper's experiment: programs with the structure of its benchmarks (fixtures/programs), searched with and without
 //! symmetry. What table1 and table2 share.
 
-use crate::search::{Symmetry, search_with};
+use crate::search::{Search, Symmetry, search_with};
 use crate::tools::{Result, Tools};
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -91,6 +91,8 @@ pub struct Outcome {
     pub complete: bool,
     pub verdict: String,
     pub time_s: f64,
+    /// Of controller and worker together, which spin while they wait for each other unless they have only one CPU.
+    pub cpu_s: f64,
     pub executions: u64,
     pub blocked: u64,
     pub transitions: u64,
@@ -106,7 +108,7 @@ impl Outcome {
 
 /// Searches a program. Only a program that is known to have an error may show one.
 pub fn run(tools: &Tools, program: &Program, binary: &Path, mode: Mode, stop: Stop) -> Result<Outcome> {
-    let summary = search_with(tools, binary, &options(program, mode, stop))?.summary;
+    let Search { summary, cpu, .. } = search_with(tools, binary, &options(program, mode, stop))?;
     let wrong = match summary.verdict.as_str() {
         "ok" => program.buggy,
         "error" => !program.buggy,
@@ -120,6 +122,7 @@ pub fn run(tools: &Tools, program: &Program, binary: &Path, mode: Mode, stop: St
         complete: summary.complete,
         verdict: summary.verdict,
         time_s: summary.time_s,
+        cpu_s: cpu.as_secs_f64(),
         executions: summary.executions,
         blocked: summary.blocked,
         transitions: summary.transitions,

@@ -128,6 +128,7 @@ mod tests {
             complete,
             verdict: if complete { "ok" } else { "incomplete" }.to_owned(),
             time_s: 86_399.9,
+            cpu_s: 1.0,
             executions,
             blocked: executions / 3,
             transitions: executions * 20,
