@@ -80,7 +80,9 @@ mod tests {
 
     fn run(executions: u64, blocked: u64, time_s: f64, cpu_ms: u64) -> Search {
         let verdict = "ok".to_owned();
-        let summary = Summary { verdict, executions, blocked, transitions: (executions + blocked) * 10, time_s };
+        let transitions = (executions + blocked) * 10;
+        let symmetry = Default::default();
+        let summary = Summary { verdict, complete: true, executions, blocked, transitions, time_s, symmetry };
         let peak = Peak { controller: 1, worker: 2 };
         Search { summary, cpu: Duration::from_millis(cpu_ms), wall: Duration::ZERO, peak }
     }

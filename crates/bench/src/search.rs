@@ -1,7 +1,7 @@
 //! Runs `symdpor run` and watches what it uses.
 
 use crate::tools::{Result, Tools};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -13,10 +13,32 @@ use std::time::{Duration, Instant};
 #[derive(Deserialize, Clone, Debug)]
 pub struct Summary {
     pub verdict: String,
+    #[serde(default)]
+    pub complete: bool,
     pub executions: u64,
     pub blocked: u64,
     pub transitions: u64,
     pub time_s: f64,
+    #[serde(default)]
+    pub symmetry: Symmetry,
+}
+
+/// What the search says about symmetry. All of it is missing where nothing was asked.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug, Default)]
+#[serde(default)]
+pub struct Symmetry {
+    /// `on`, if threads were compared.
+    pub mode: Option<String>,
+    /// Branches that were left out.
+    pub skipped: Option<u64>,
+    /// How often two threads were compared.
+    pub asked: Option<u64>,
+    /// Threads were equal, but their branch could not be left out.
+    pub refused: Option<u64>,
+    /// Searches of memory for pointers to a thread's own blocks.
+    pub scans: Option<u64>,
+    /// What all of this took.
+    pub time_s: Option<f64>,
 }
 
 /// One search.
@@ -37,26 +59,33 @@ pub struct Peak {
     pub worker: u64,
 }
 
-/// Searches the executions of a program, or some of them.
+/// Searches the executions of a program, or some of them, without symmetry.
 pub fn search(tools: &Tools, program: &Path, limit: Option<u64>) -> Result<Search> {
+    let mut options = ["--symmetry", "off", "--reduction", "source"].map(str::to_owned).to_vec();
+    options.extend(limit.map(|n| format!("--max-executions={n}")));
+    let search = search_with(tools, program, &options)?;
+    let wanted = if limit.is_some() { &["ok", "incomplete"][..] } else { &["ok"][..] };
+    if !wanted.contains(&search.summary.verdict.as_str()) {
+        return Err(format!("{}: {:?}", program.display(), search.summary).into());
+    }
+    Ok(search)
+}
+
+/// Runs `symdpor run` with these options. Whatever it finds is for the caller to judge.
+pub fn search_with(tools: &Tools, program: &Path, options: &[String]) -> Result<Search> {
     let directory = tempfile::tempdir()?;
     let json = directory.path().join("summary.json");
     let mut command = tools.symdpor();
-    command.args(["run", "--quiet", "--symmetry", "off", "--reduction", "source"]).arg("--json").arg(&json);
-    command.arg("--trace-dir").arg(directory.path());
-    command.args(limit.map(|n| format!("--max-executions={n}")));
+    command.args(["run", "--quiet"]).arg("--json").arg(&json).arg("--trace-dir").arg(directory.path()).args(options);
     command.arg("--").arg(program).stdin(Stdio::null()).stdout(Stdio::null());
-    let (wall, cpu, peak) = watch(&mut command)?;
-    let summary: Summary = serde_json::from_str(&fs::read_to_string(&json)?)?;
-    let wanted = if limit.is_some() { &["ok", "incomplete"][..] } else { &["ok"][..] };
-    if !wanted.contains(&summary.verdict.as_str()) {
-        return Err(format!("{}: {summary:?}", program.display()).into());
-    }
+    // 1: an error was found, 3: a limit was reached.
+    let (wall, cpu, peak) = watch(&mut command, &[0, 1, 3])?;
+    let summary = serde_json::from_str(&fs::read_to_string(&json)?)?;
     Ok(Search { summary, cpu, wall, peak })
 }
 
-/// Runs a command to its end: wall time, CPU time with that of its children, memory.
-fn watch(command: &mut Command) -> Result<(Duration, Duration, Peak)> {
+/// Runs a command to its end, which must be with one of these codes: wall time, CPU time with that of its children, memory.
+fn watch(command: &mut Command, codes: &[i32]) -> Result<(Duration, Duration, Peak)> {
     let start = Instant::now();
     // Waited for below, by `wait4`.
     let id = command.spawn().map_err(|e| format!("{command:?}: {e}"))?.id();
@@ -70,8 +99,7 @@ fn watch(command: &mut Command) -> Result<(Duration, Duration, Peak)> {
     });
     let (status, cpu, wall) = ended?;
     match status.code() {
-        // 3: a limit was reached.
-        Some(0 | 3) => Ok((wall, cpu, peak)),
+        Some(code) if codes.contains(&code) => Ok((wall, cpu, peak)),
         _ => Err(format!("{command:?}: {status}").into()),
     }
 }
@@ -130,9 +158,9 @@ mod tests {
     #[test]
     fn a_command_is_watched_with_its_children() {
         let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true";
-        let (wall, cpu, peak) = watch(Command::new("sh").arg("-c").arg(script)).unwrap();
+        let (wall, cpu, peak) = watch(Command::new("sh").arg("-c").arg(script), &[0]).unwrap();
         assert!(cpu > Duration::from_millis(10) && wall > Duration::from_millis(10), "{cpu:?} {wall:?}");
         assert!(peak.controller > 100 && peak.worker > 100, "{peak:?}");
-        assert!(watch(Command::new("false").stdin(Stdio::null())).is_err());
+        assert!(watch(Command::new("false").stdin(Stdio::null()), &[0, 3]).is_err());
     }
 }

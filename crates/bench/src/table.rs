@@ -29,7 +29,7 @@ pub fn render(results: &Results) -> String {
     out
 }
 
-fn line(goal: &Goal) -> String {
+pub fn line(goal: &Goal) -> String {
     let (word, bound) = match goal.bound {
         Bound::AtLeast(least) => ("at least", least),
         Bound::AtMost(most) => ("at most", most),
@@ -55,7 +55,7 @@ fn row(m: &Measurement) -> String {
 }
 
 /// Three digits that matter.
-fn figure(value: f64, width: usize) -> String {
+pub fn figure(value: f64, width: usize) -> String {
     let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
     format!("{value:width$.decimals$}")
 }

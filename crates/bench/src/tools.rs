@@ -35,31 +35,36 @@ impl Tools {
 
     /// Compiles a program with the pass.
     pub fn instrumented(&self, source: &Source) -> Result<PathBuf> {
+        self.instrumented_with(source.file, source.macros)
+    }
+
+    /// The same for a size that is only known now.
+    pub fn instrumented_with(&self, file: &str, macros: &[&str]) -> Result<PathBuf> {
         let mut command = self.symdpor();
         command.arg("cc");
-        self.compile(command, source, "pass")
+        self.compile(command, file, macros, "pass")
     }
 
     /// Compiles a program without the pass, to be run by `native/driver.c`.
     pub fn native(&self, source: &Source) -> Result<PathBuf> {
         let mut command = Command::new("clang-22");
         command.arg("-Dmain=program_main").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("native/driver.c"));
-        self.compile(command, source, "native")
+        self.compile(command, source.file, source.macros, "native")
     }
 
-    fn compile(&self, mut command: Command, source: &Source, kind: &str) -> Result<PathBuf> {
-        let output = self.programs.join(format!("{}-{kind}", name(source)));
+    fn compile(&self, mut command: Command, file: &str, macros: &[&str], kind: &str) -> Result<PathBuf> {
+        let output = self.programs.join(format!("{}-{kind}", name(file, macros)));
         command.args(["-O2", "-g", "-pthread"]);
-        command.args(source.macros.iter().map(|m| format!("-D{m}")));
-        command.args(["-x", "c"]).arg(fixtures().join(source.file)).arg("-o").arg(&output);
+        command.args(macros.iter().map(|m| format!("-D{m}")));
+        command.args(["-x", "c"]).arg(fixtures().join(file)).arg("-o").arg(&output);
         let status = command.status().map_err(|e| format!("{command:?}: {e}"))?;
         if status.success() { Ok(output) } else { Err(format!("{command:?}: {status}").into()) }
     }
 }
 
-fn name(source: &Source) -> String {
+fn name(file: &str, macros: &[&str]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    [&[source.file], source.macros].concat().join("-").chars().map(plain).collect()
+    [&[file], macros].concat().join("-").chars().map(plain).collect()
 }
 
 pub fn fixtures() -> PathBuf {
