@@ -39,15 +39,15 @@ struct Event {
 struct Local {
     position: u32,
     state: LocalState,
-    /// What it had to itself when that was last asked for, and how often and where it was.
+    /// What it had to itself when that was last asked for, how often others had an address of it, and where it was asked for.
     memory: Option<Rc<ThreadMemory>>,
-    asked: u8,
+    refused: u8,
     asked_at: u32,
 }
 
 impl Local {
     fn new(position: usize, state: LocalState) -> Local {
-        Local { position: position as u32, state, memory: None, asked: 0, asked_at: 0 }
+        Local { position: position as u32, state, memory: None, refused: 0, asked_at: 0 }
     }
 }
 
@@ -165,8 +165,9 @@ impl Past {
         {
             return Twins::Yes(Exchange { one, other, memory });
         }
-        let may_ask = |l: &Local| l.memory.is_none() || l.asked < QUESTIONS && (l.asked_at as usize) < position;
-        if may_ask(a) && may_ask(b) { Twins::Ask } else { Twins::No }
+        let unknown = a.memory.is_none() || b.memory.is_none();
+        let again = |l: &Local| l.refused < QUESTIONS && (l.asked_at as usize) < position;
+        if unknown || again(a) && again(b) { Twins::Ask } else { Twins::No }
     }
 
     /// Takes the answer to a question asked in the state before `position`.
@@ -174,7 +175,7 @@ impl Past {
         for answer in memory {
             if let Some(local) = self.locals.get_mut(answer.thread.index()).and_then(|l| l.last_mut()) {
                 local.memory = Some(Rc::new(answer.clone()));
-                local.asked = local.asked.saturating_add(1);
+                local.refused = local.refused.saturating_add(!(answer.stack && answer.blocks_private) as u8);
                 local.asked_at = position as u32;
             }
         }
