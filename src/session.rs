@@ -132,6 +132,9 @@ impl Session {
     }
 
     fn decode(&mut self, plan: &Plan, outcome: Outcome, header: &Header) -> Result<Vec<RawPending>, TraceError> {
+        if outcome == Outcome::Asked {
+            return self.decode_answer(plan, header);
+        }
         let same = common_prefix(plan, &self.execution);
         let channel = self.worker.channel().expect("an answered worker has its channel");
         self.trace.update(channel, header, same, &mut self.execution)?;
@@ -145,6 +148,15 @@ impl Session {
         self.execution.pending.extend(pending.iter().map(Into::into));
         self.execution.end = decode::end_of(outcome);
         Ok(pending)
+    }
+
+    /// An execution that stopped to answer a question is no new one: the last one stays, which it must have repeated so far.
+    fn decode_answer(&mut self, plan: &Plan, header: &Header) -> Result<Vec<RawPending>, TraceError> {
+        let channel = self.worker.channel().expect("an answered worker has its channel");
+        self.trace.check(channel, header, plan.choices.len().saturating_sub(1))?;
+        self.execution.memory = footprints::read_memory(channel, header)?;
+        self.execution.end = End::Asked;
+        Ok(vec![])
     }
 
     fn unexpected(&self, header: &Header, _pending: Vec<RawPending>) -> Unexpected {

@@ -115,6 +115,21 @@ impl Trace {
         }
     }
 
+    /// Compares the steps of an answer with the first `steps` of the last execution.
+    pub fn check(&self, channel: &Channel, header: &Header, steps: usize) -> Result<(), TraceError> {
+        let len = header.trace_len as usize;
+        if len > layout::TRACE_BYTES || header.thread_count as usize > MAX_THREADS {
+            return Err(Damaged("the length of the trace").into());
+        }
+        let steps = steps.min(self.len());
+        let kept = self.starts.get(steps).copied().unwrap_or(0);
+        if kept != len || !channel.equals(layout::TRACE_OFFSET, &self.bytes[..kept]) {
+            let now = channel.bytes(layout::TRACE_OFFSET, len);
+            self.compare(&now, steps, header.thread_count)?;
+        }
+        Ok(())
+    }
+
     /// Cuts the kept bytes to the steps that must be the same, having compared them.
     fn keep_prefix(&mut self, channel: &Channel, len: usize, same: usize, threads: u32) -> Result<(), TraceError> {
         let kept = self.starts.get(same).copied().unwrap_or(0);
