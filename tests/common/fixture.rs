@@ -144,7 +144,7 @@ fn read(root: &Path, path: &Path) -> Option<Fixture> {
 /// Puts measured counts into the header's `executions` line.
 pub fn bless(fixture: &Fixture, counts: &BTreeMap<String, u64>) {
     let text = std::fs::read_to_string(&fixture.path).expect("it was read before");
-    let order = ["none", "dpor", "source"];
+    let order = ["none", "dpor", "source", "twins", "symmetry"];
     let entries = order.iter().filter_map(|m| counts.get(*m).map(|n| format!("{m} = {n}")));
     let line = format!("{MARK}executions = {{ {} }}", entries.collect::<Vec<_>>().join(", "));
     let is_counts = |l: &str| l.starts_with(&format!("{MARK}executions ="));
