@@ -4,6 +4,7 @@
 
 use crate::cell::Global;
 use crate::keys::Keys;
+use crate::set::ThreadBits;
 use crate::syscalls;
 use crate::thread::{Life, Thread};
 use core::mem::MaybeUninit;
@@ -20,6 +21,10 @@ pub struct Exec {
     pub idle_threads: u16,
     pub current: u16,
     pub thread_count: u16,
+    /// Threads that stand before an operation.
+    pub pending: ThreadBits,
+    /// The sleep set.
+    pub asleep: ThreadBits,
     /// Hooks called since the last visible operation.
     pub quiet_hooks: u32,
     /// Where the last hook was called: a crash of instrumented code is there.

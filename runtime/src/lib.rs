@@ -35,6 +35,7 @@ mod output;
 mod pool;
 mod races;
 mod sched;
+mod set;
 mod snapshot;
 mod spin;
 mod stack;

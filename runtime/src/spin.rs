@@ -29,14 +29,14 @@ pub const WIPED: usize = 4096;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Spin {
-    /// Local states at the operations since the last change.
-    seen: [u64; MAX_SEEN],
-    /// What was read since then: address, length.
-    reads: [(usize, usize); MAX_READS],
     seen_count: u8,
     read_count: u8,
     /// Blocked.
     pub waits: bool,
+    /// Local states at the operations since the last change.
+    seen: [u64; MAX_SEEN],
+    /// What was read since then: address, length.
+    reads: [(usize, usize); MAX_READS],
 }
 
 impl Spin {
@@ -182,6 +182,6 @@ pub fn spinner() -> Option<u16> {
     let exec = exec::get();
     (0..exec.thread_count).find(|&n| {
         let thread = &exec.threads[n as usize];
-        thread.is_alive() && thread.has_pending && waits(thread)
+        thread.is_alive() && exec.pending.contains(n) && waits(thread)
     })
 }

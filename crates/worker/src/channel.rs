@@ -117,16 +117,25 @@ impl Channel {
         unsafe { libc::memcmp(self.base.as_ptr().add(offset).cast(), expected.as_ptr().cast(), expected.len()) == 0 }
     }
 
-    /// Writes words one after the other from `offset` on.
+    /// Writes words one after the other from `offset` on, and says how many. What is there already is not written again:
+    /// plans have most in common with the one before, and that stays in the worker's cache.
     ///
     /// # Panics
-    /// If the range is not inside the channel.
-    pub fn write_words(&mut self, offset: usize, words: impl ExactSizeIterator<Item = u32>) {
-        check_range(offset, 4 * words.len());
-        for (i, word) in words.enumerate() {
+    /// If a word is not inside the channel.
+    pub fn write_words(&mut self, offset: usize, words: impl Iterator<Item = u32>) -> usize {
+        let mut count = 0;
+        for word in words {
+            check_range(offset + 4 * count, 4);
             // SAFETY: inside the range that was checked; the worker reads it after the command only.
-            unsafe { ptr::write_volatile(self.base.as_ptr().add(offset + 4 * i).cast::<u32>(), word) }
+            unsafe {
+                let place = self.base.as_ptr().add(offset + 4 * count).cast::<u32>();
+                if ptr::read_volatile(place) != word {
+                    ptr::write_volatile(place, word);
+                }
+            }
+            count += 1;
         }
+        count
     }
 
     /// Wakes the worker if it sleeps on the command word.

@@ -131,7 +131,7 @@ impl Worker {
 
     fn start(&mut self, request: Request<'_>) -> Result<Live, WorkerError> {
         let mut channel = Channel::new(self.pace.spins()).map_err(WorkerError::Channel)?;
-        write_request(&mut channel, request, &self.settings);
+        write_request(&mut channel, request, &self.settings, self.pace.spins());
         let sequence = 1;
         channel.word(Word::Command).store(command::RUN | sequence << 8, Ordering::SeqCst);
         let process = Process::start(&self.settings.launch, channel.descriptor()).map_err(WorkerError::Start)?;
@@ -150,8 +150,7 @@ impl Worker {
 
 impl Live {
     fn send(&mut self, request: Request<'_>, settings: &Settings, command: u32, spins: bool) {
-        self.channel.change_header(|header| header.may_spin = spins as u32);
-        write_request(&mut self.channel, request, settings);
+        write_request(&mut self.channel, request, settings, spins);
         self.sequence = (self.sequence + 1) & SEQUENCE_MASK;
         self.channel.word(Word::Command).store(command | self.sequence << 8, Ordering::SeqCst);
         self.channel.wake_worker();
@@ -187,7 +186,7 @@ impl Live {
             if let Some(death) = self.process.death() {
                 return self.died(death);
             }
-            if self.is_overwritten() {
+            if self.is_overwritten(&self.channel.header()) {
                 return Ok(Answer::Died(Death::Damaged));
             }
             if stop() {
@@ -212,8 +211,7 @@ impl Live {
     }
 
     /// Whether words have changed that the worker never writes: then it may never answer either.
-    fn is_overwritten(&self) -> bool {
-        let header = self.channel.header();
+    fn is_overwritten(&self, header: &Header) -> bool {
         header.magic != layout::MAGIC || header.command >> 8 != self.sequence
     }
 
@@ -235,7 +233,9 @@ impl Live {
     fn answer(&self) -> Answer {
         let header = self.channel.header();
         match Outcome::from_u32(header.outcome) {
-            Some(outcome) if outcome != Outcome::Running && !self.is_overwritten() => Answer::Done(outcome, header),
+            Some(outcome) if outcome != Outcome::Running && !self.is_overwritten(&header) => {
+                Answer::Done(outcome, header)
+            }
             _ => Answer::Died(Death::Damaged),
         }
     }
@@ -247,18 +247,17 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
     crashed || outcome == Outcome::StepLimit
 }
 
-fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings) {
+fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, spins: bool) {
     let Plan { choices, sleep } = request.plan;
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
-    let sleepers: Vec<u32> = sleep.iter().map(|t| u32::from(t.0)).collect();
-    channel.write_words(layout::SLEEP_OFFSET, sleepers.iter().copied());
+    let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(|t| u32::from(t.0)));
     channel.change_header(|header| {
+        header.may_spin = spins as u32;
         header.plan_len = choices.len() as u32;
-        header.sleep_len = sleepers.len() as u32;
+        header.sleep_len = sleep_len as u32;
         header.options = request.options;
         header.max_steps = settings.max_steps;
         header.seed = settings.seed;
         header.watch = request.watch;
-        header.outcome = Outcome::Running as u32;
     });
 }
