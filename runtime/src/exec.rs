@@ -23,6 +23,8 @@ pub struct Exec {
     pub thread_count: u16,
     /// Threads that stand before an operation.
     pub pending: ThreadBits,
+    /// Those of them that may be blocked; the others can go on for sure.
+    pub conditional: ThreadBits,
     /// The sleep set.
     pub asleep: ThreadBits,
     /// Hooks called since the last visible operation.

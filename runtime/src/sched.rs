@@ -81,7 +81,7 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     thread.pending = op;
     thread.pending_address = address;
     thread.pending_site = stack::innermost(site);
-    exec::get().pending.insert(exec::get().current);
+    announce();
     if site == 0 {
         // The call that brought the thread here was not one of unknown code.
         exec::get().outside &= !1;
@@ -96,9 +96,23 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
 pub fn block() {
     let thread = exec::me();
     thread.pending = Op::new(OpKind::Waiting, symdpor_abi::object::ObjectId::NONE);
-    exec::get().pending.insert(exec::get().current);
+    announce();
     suspend();
     exec::get().pending.remove(exec::get().current);
+}
+
+/// The running thread stands before its pending operation. What others may do to it later (wake it from a condition variable,
+/// end its spinning) leaves a conditional operation a conditional one.
+fn announce() {
+    let (exec, thread) = (exec::get(), exec::me());
+    exec.pending.insert(exec.current);
+    let conditional =
+        matches!(thread.pending.kind, OpKind::Waiting | OpKind::MutexLock | OpKind::Once | OpKind::ThreadJoin);
+    if conditional || spin::waits(thread) {
+        exec.conditional.insert(exec.current);
+    } else {
+        exec.conditional.remove(exec.current);
+    }
 }
 
 /// A transition that depends on nothing and lets others go first.
@@ -224,9 +238,11 @@ fn wake_dependent(executed: &Op) {
 fn find_enabled() -> usize {
     let exec = exec::get();
     let words = ThreadBits::words_for(exec.thread_count);
-    for (i, (enabled, &pending)) in RUN.get().enabled.0[..words].iter_mut().zip(&exec.pending.0).enumerate() {
-        let members = Members { bits: pending, base: i as u16 * 64 };
-        *enabled = members.fold(0, |bits, number| bits | (can_go_on(number) as u64) << (number % 64));
+    for (i, enabled) in RUN.get().enabled.0[..words].iter_mut().enumerate() {
+        let (pending, conditional) = (exec.pending.0[i], exec.conditional.0[i]);
+        let members = Members { bits: pending & conditional, base: i as u16 * 64 };
+        let certain = pending & !conditional;
+        *enabled = members.fold(certain, |bits, number| bits | (can_go_on(number) as u64) << (number % 64));
     }
     words
 }
@@ -240,9 +256,12 @@ pub fn is_enabled(number: u16) -> bool {
 fn can_go_on(number: u16) -> bool {
     let exec = exec::get();
     let thread = &exec.threads[number as usize % MAX_THREADS];
+    // By far the most frequent one: not by the table of jumps that the others become.
+    if thread.pending.kind == OpKind::MutexLock {
+        return crate::mutex::is_free(thread.pending_address);
+    }
     match thread.pending.kind {
         OpKind::Waiting => false,
-        OpKind::MutexLock => crate::mutex::is_free(thread.pending_address),
         OpKind::Once => crate::once::is_enabled(thread.pending_address),
         OpKind::ThreadJoin => exec.threads[thread.pending.arg as usize % MAX_THREADS].life == Life::Ended,
         _ => !spin::waits(thread),

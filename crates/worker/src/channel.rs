@@ -65,16 +65,16 @@ impl Channel {
         unsafe { ptr::read_volatile(self.base.as_ptr().cast::<Header>()) }
     }
 
-    /// Changes words of the header that are not atomic ones: before a worker uses the channel, or between its answer
-    /// and the next command. What the worker stores there in the meantime is kept: only words that differ are written.
+    /// Changes the controller's part of the header (all before `command`): before a worker uses the channel, or between
+    /// its answer and the next command. Only words that differ are written.
     pub fn change_header(&mut self, change: impl FnOnce(&mut Header)) {
-        const WORDS: usize = size_of::<Header>() / 4;
+        const WORDS: usize = std::mem::offset_of!(Header, command) / 4;
         let before = self.header();
         let mut after = before;
         change(&mut after);
-        // SAFETY: `Header` consists of integers without padding, so it can be seen as words.
-        let words = |h: Header| unsafe { std::mem::transmute::<Header, [u32; WORDS]>(h) };
-        let (before, after) = (words(before), words(after));
+        // SAFETY: `Header` consists of integers without padding, so its beginning can be seen as words.
+        let words = |h: &Header| unsafe { ptr::read(ptr::from_ref(h).cast::<[u32; WORDS]>()) };
+        let (before, after) = (words(&before), words(&after));
         for i in (0..WORDS).filter(|&i| before[i] != after[i]) {
             // SAFETY: a word of the header, which is at the beginning of the writable mapping.
             unsafe { ptr::write_volatile(self.base.as_ptr().cast::<u32>().add(i), after[i]) }
