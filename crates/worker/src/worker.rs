@@ -46,7 +46,8 @@ pub struct Request<'a> {
     pub watch: u64,
 }
 
-/// How an execution ended, as far as the process is concerned.
+/// How an execution ended, as far as the process is concerned. There is one at a time, nearly always the large one.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
     /// The runtime says how.
