@@ -36,8 +36,13 @@ pub struct Exec {
     pub heap: Heap,
     pub syscalls: syscalls::State,
     pub keys: Keys,
+    /// The threads begin on a page of their own: the first ten fill one, which is all that is put back in small programs.
+    page: [Page; 0],
     pub threads: [Thread; MAX_THREADS],
 }
+
+#[repr(C, align(4096))]
+struct Page;
 
 /// Zero until [`init`], so that it costs no space in the file; a zeroed [`Thread`] is an unborn one.
 pub static EXEC: Global<MaybeUninit<Exec>> = Global::new(MaybeUninit::zeroed());
