@@ -220,12 +220,13 @@ pub fn stuck() -> ! {
 }
 
 fn write_pending() {
+    sched::end_trace();
     let exec = exec::get();
     let mut writer = Writer::new(PENDING_OFFSET, PENDING_BYTES);
     let mut count = 0;
     for number in 0..exec.thread_count {
         let thread = &exec.threads[number as usize];
-        if !thread.is_alive() || !thread.has_pending {
+        if !thread.is_alive() || !exec.pending.contains(number) {
             continue;
         }
         let (holder, held_since) = crate::mutex::holder_of(thread);

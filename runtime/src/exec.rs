@@ -4,6 +4,7 @@
 
 use crate::cell::Global;
 use crate::keys::Keys;
+use crate::set::ThreadBits;
 use crate::syscalls;
 use crate::thread::{Life, Thread};
 use core::mem::MaybeUninit;
@@ -20,6 +21,12 @@ pub struct Exec {
     pub idle_threads: u16,
     pub current: u16,
     pub thread_count: u16,
+    /// Threads that stand before an operation.
+    pub pending: ThreadBits,
+    /// Those of them that may be blocked; the others can go on for sure.
+    pub conditional: ThreadBits,
+    /// The sleep set.
+    pub asleep: ThreadBits,
     /// Hooks called since the last visible operation.
     pub quiet_hooks: u32,
     /// Where the last hook was called: a crash of instrumented code is there.
@@ -29,8 +36,13 @@ pub struct Exec {
     pub heap: Heap,
     pub syscalls: syscalls::State,
     pub keys: Keys,
+    /// The threads begin on a page of their own: the first ten fill one, which is all that is put back in small programs.
+    page: [Page; 0],
     pub threads: [Thread; MAX_THREADS],
 }
+
+#[repr(C, align(4096))]
+struct Page;
 
 /// Zero until [`init`], so that it costs no space in the file; a zeroed [`Thread`] is an unborn one.
 pub static EXEC: Global<MaybeUninit<Exec>> = Global::new(MaybeUninit::zeroed());

@@ -94,12 +94,12 @@ fn accesses() {
 
 /// Tells the local state of a thread that has come to its next operation.
 pub fn leave_local(number: u16) {
-    let thread = &exec::get().threads[number as usize];
-    if !is_new() || thread.life != Life::Alive || !thread.has_pending {
-        return;
+    let exec = exec::get();
+    let alive = exec.threads[number as usize].life == Life::Alive && exec.pending.contains(number);
+    if is_new() && alive {
+        let [low, high] = hash(number);
+        write(&[footprint::LOCAL | (number as u64) << 8, low, high]);
     }
-    let (exact, shape) = hash(number);
-    write(&[footprint::LOCAL | (number as u64) << 8, exact[0], exact[1], shape[0], shape[1]]);
 }
 
 /// The running thread has asked who it is, or has been named by another.
@@ -126,143 +126,66 @@ fn write(words: &[u64]) {
     channel::header().footprints_len = state.used as u32;
 }
 
-/// Both hashes of a thread's local state; zero if it is like no other.
-pub fn hash(number: u16) -> ([u64; 2], [u64; 2]) {
-    let mut hash = Hash::new(number);
+/// The hash of a thread's local state; zero if it is like no other.
+fn hash(number: u16) -> [u64; 2] {
+    let mut hash = Hash { number, lanes: Lanes::new() };
     match local::walk(number, &mut hash) {
-        Ok(()) => hash.finish(),
-        Err(_) => ([0; 2], [0; 2]),
+        Ok(()) => hash.lanes.finish(),
+        Err(_) => [0; 2],
     }
-}
-
-/// The blocks that a thread's local state leads to and that may be its alone.
-pub fn blocks(number: u16) -> Blocks {
-    let mut hash = Hash::new(number);
-    if local::walk(number, &mut hash).is_err() {
-        return Blocks::new();
-    }
-    hash.contents();
-    hash.blocks
 }
 
 /// Two independent lanes of 64 bits.
 #[derive(Clone, Copy)]
-struct Lanes([u64; 2]);
+pub struct Lanes([u64; 2]);
 
 impl Lanes {
+    pub const fn new() -> Lanes {
+        Lanes([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344])
+    }
+
     #[inline]
-    fn add(&mut self, word: u64) {
+    pub fn add(&mut self, word: u64) {
         const KEYS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
         for (lane, key) in self.0.iter_mut().zip(KEYS) {
             let product = (lane.rotate_left(23) ^ word).wrapping_add(key) as u128 * (key | 1) as u128;
             *lane = product as u64 ^ (product >> 64) as u64;
         }
     }
+
+    /// An address on the thread's own stack, as an offset.
+    #[inline]
+    pub fn add_own(&mut self, number: u16, address: usize) {
+        self.add(2);
+        self.add((address - pool::base(number as usize)) as u64);
+    }
+
+    /// Zero is no local state.
+    pub fn finish(self) -> [u64; 2] {
+        self.0.map(|w| w | 1)
+    }
 }
 
-/// Hashes a local state, with addresses on the own stack as offsets. Blocks that may be the thread's own are numbered in the
-/// shape, and their contents follow.
+/// Hashes a local state. Addresses on the own stack are offsets; on the heap all are alike, since they may be of the thread's
+/// own blocks: threads that differ in nothing else are looked at more closely (`memory`).
 struct Hash {
     number: u16,
-    stack: usize,
-    exact: Lanes,
-    shape: Lanes,
-    blocks: Blocks,
-}
-
-impl Hash {
-    fn new(number: u16) -> Hash {
-        let lanes = Lanes([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]);
-        Hash { number, stack: pool::base(number as usize), exact: lanes, shape: lanes, blocks: Blocks::new() }
-    }
-
-    fn both(&mut self, word: u64) {
-        self.exact.add(word);
-        self.shape.add(word);
-    }
-
-    /// The contents of the blocks, which may lead to others.
-    fn contents(&mut self) {
-        let mut next = 0;
-        while next < self.blocks.count {
-            let (base, size) = self.blocks.list[next];
-            self.shape.add(size as u64);
-            local::for_each_word(base, size, |word| self.shape_word(word));
-            next += 1;
-        }
-    }
-
-    fn finish(mut self) -> ([u64; 2], [u64; 2]) {
-        self.contents();
-        // Zero is no local state.
-        (self.exact.0.map(|w| w | 1), self.shape.0.map(|w| w | 1))
-    }
-
-    fn shape_word(&mut self, word: u64) {
-        let address = word as usize;
-        if pool::on_stack(self.number as usize, address) {
-            self.shape.add(2);
-            self.shape.add((address - self.stack) as u64);
-        } else if let Some((index, offset)) = self.blocks.find(self.number, address) {
-            self.shape.add(3);
-            self.shape.add((index as u64) << 32 | offset as u64);
-        } else {
-            self.shape.add(word);
-        }
-    }
+    lanes: Lanes,
 }
 
 impl Sink for Hash {
+    #[inline]
     fn code(&mut self, word: u64) {
-        self.both(word);
+        self.lanes.add(word);
     }
 
+    #[inline]
     fn word(&mut self, word: u64) {
         let address = word as usize;
         if pool::on_stack(self.number as usize, address) {
-            self.both(2);
-            self.both((address - self.stack) as u64);
-            return;
+            self.lanes.add_own(self.number, address);
+        } else {
+            self.lanes.add(if Heap::contains(address) { 3 } else { word });
         }
-        self.exact.add(word);
-        self.shape_word(word);
-    }
-}
-
-/// Heap blocks that a thread's local state leads to and that may be its alone: the one it was given at its start, and those
-/// that it has allocated itself.
-pub struct Blocks {
-    pub list: [(usize, usize); Blocks::MOST],
-    pub count: usize,
-    bytes: usize,
-}
-
-impl Blocks {
-    pub const MOST: usize = 16;
-    /// Larger ones, or more, stand for themselves.
-    const BYTES: usize = 4096;
-
-    pub const fn new() -> Blocks {
-        Blocks { list: [(0, 0); Blocks::MOST], count: 0, bytes: 0 }
-    }
-
-    /// The number of the block that an address is in, and the offset there.
-    pub fn find(&mut self, thread: u16, address: usize) -> Option<(usize, usize)> {
-        if !Heap::contains(address) {
-            return None;
-        }
-        let known = self.list[..self.count].iter().position(|&(base, size)| address.wrapping_sub(base) < size.max(1));
-        if let Some(index) = known {
-            return Some((index, address - self.list[index].0));
-        }
-        let block = exec::get().heap.live_block(address)?;
-        let given = exec::get().threads[thread as usize].argument.wrapping_sub(block.base) < block.size.max(1);
-        if !(given || block.thread == thread) || self.count == Blocks::MOST || self.bytes + block.size > Blocks::BYTES {
-            return None;
-        }
-        self.list[self.count] = (block.base, block.size);
-        self.count += 1;
-        self.bytes += block.size;
-        Some((self.count - 1, address - block.base))
     }
 }

@@ -38,6 +38,7 @@ mod output;
 mod pool;
 mod races;
 mod sched;
+mod set;
 mod snapshot;
 mod spin;
 mod stack;

@@ -7,7 +7,7 @@
 
 use crate::channel::{self, Writer};
 use crate::exec;
-use crate::footprint;
+use crate::footprint::Lanes;
 use crate::keys;
 use crate::local::{self, Sink};
 use crate::names;
@@ -20,22 +20,34 @@ use symdpor_abi::local::memory;
 use symdpor_detect::heap::Heap;
 
 const MAX_OWNED: usize = 4096;
+/// Of one thread. Further blocks stand for themselves.
+const MAX_BLOCKS: usize = 64;
+const MAX_BYTES: usize = 64 << 10;
 
-/// A block and the thread that should be the only one to have it.
+/// A block that a thread's local state leads to: perhaps nobody else has it.
 #[derive(Clone, Copy)]
 struct Owned {
     start: usize,
-    end: usize,
+    size: usize,
     thread: u16,
+    /// Somebody else knows it.
+    known: bool,
+    /// And what is in it has been searched as everybody's.
+    opened: bool,
+}
+
+impl Owned {
+    fn end(&self) -> usize {
+        self.start + self.size.max(1)
+    }
 }
 
 /// Collected anew for each question. Too large for a stack.
 struct Search {
     owned: [Owned; MAX_OWNED],
     count: usize,
-    /// Threads whose stack, or one of whose blocks, somebody else knows.
+    /// Threads whose stack somebody else knows.
     stack_known: [bool; MAX_THREADS],
-    blocks_known: [bool; MAX_THREADS],
     /// Whose memory is being searched.
     searching: u16,
 }
@@ -43,10 +55,9 @@ struct Search {
 const NOBODY: u16 = u16::MAX;
 
 static SEARCH: crate::cell::Global<Search> = crate::cell::Global::new(Search {
-    owned: [Owned { start: 0, end: 0, thread: 0 }; MAX_OWNED],
+    owned: [Owned { start: 0, size: 0, thread: 0, known: false, opened: false }; MAX_OWNED],
     count: 0,
     stack_known: [false; MAX_THREADS],
-    blocks_known: [false; MAX_THREADS],
     searching: NOBODY,
 });
 
@@ -54,43 +65,151 @@ static SEARCH: crate::cell::Global<Search> = crate::cell::Global::new(Search {
 pub fn tell() {
     let exec = exec::get();
     let search = SEARCH.get();
-    let threads = 1..exec.thread_count;
     search.count = 0;
     search.stack_known[..exec.thread_count as usize].fill(false);
-    search.blocks_known[..exec.thread_count as usize].fill(false);
-    for number in threads.clone() {
-        let blocks = footprint::blocks(number);
-        blocks.list[..blocks.count].iter().for_each(|&(base, size)| search.own(base, size, number));
+    for number in 1..exec.thread_count {
+        search.gather(number);
     }
     let count = search.count;
     search.owned[..count].sort_unstable_by_key(|o| o.start);
     search.everything();
+    search.open_known();
     let mut writer = Writer::new(MEMORY_OFFSET, MEMORY_BYTES);
-    for number in threads {
+    for number in 1..exec.thread_count {
         search.write(number, &mut writer);
     }
     channel::header().memory_len = writer.used() as u32;
 }
 
-impl Search {
-    fn own(&mut self, base: usize, size: usize, thread: u16) {
-        if self.count == MAX_OWNED {
-            self.blocks_known[thread as usize] = true;
+/// Collects the heap blocks that words lead to.
+struct Gather<'a> {
+    search: &'a mut Search,
+    number: u16,
+    first: usize,
+    bytes: usize,
+}
+
+impl Sink for Gather<'_> {
+    fn code(&mut self, _: u64) {}
+
+    fn word(&mut self, word: u64) {
+        let (address, search) = (word as usize, &mut *self.search);
+        let mine = &search.owned[self.first..search.count];
+        if !Heap::contains(address) || mine.iter().any(|o| (o.start..o.end()).contains(&address)) {
             return;
         }
-        self.owned[self.count] = Owned { start: base, end: base + size.max(1), thread };
+        let Some(block) = exec::get().heap.live_block(address) else { return };
+        let full = search.count == MAX_OWNED || mine.len() == MAX_BLOCKS || self.bytes + block.size > MAX_BYTES;
+        if !full {
+            let owned = Owned { start: block.base, size: block.size, thread: self.number, known: false, opened: false };
+            search.owned[search.count] = owned;
+            search.count += 1;
+            self.bytes += block.size;
+        }
+    }
+}
+
+/// Hashes a local state in which the blocks that only the thread has are known by their content and shape.
+struct Informed<'a> {
+    search: &'a Search,
+    number: u16,
+    lanes: Lanes,
+    blocks: [(usize, usize); MAX_BLOCKS],
+    count: usize,
+}
+
+impl Informed<'_> {
+    fn contents(&mut self) {
+        let mut next = 0;
+        while next < self.count {
+            let (start, size) = self.blocks[next];
+            self.lanes.add(size as u64);
+            local::for_each_word(start, size, |word| self.word(word));
+            next += 1;
+        }
+    }
+
+    /// The number of the block in the order of meeting them, and the offset there.
+    fn block(&mut self, address: usize) -> Option<(usize, usize)> {
+        let met = self.blocks[..self.count].iter().position(|&(start, size)| address.wrapping_sub(start) < size.max(1));
+        if let Some(index) = met {
+            return Some((index, address - self.blocks[index].0));
+        }
+        let own = self.search.at(address).find(|o| o.thread == self.number && !o.known)?;
+        if self.count == MAX_BLOCKS {
+            return None;
+        }
+        self.blocks[self.count] = (own.start, own.size);
         self.count += 1;
+        Some((self.count - 1, address - own.start))
+    }
+}
+
+impl Sink for Informed<'_> {
+    fn code(&mut self, word: u64) {
+        self.lanes.add(word);
+    }
+
+    fn word(&mut self, word: u64) {
+        let address = word as usize;
+        if pool::on_stack(self.number as usize, address) {
+            self.lanes.add_own(self.number, address);
+        } else if Heap::contains(address)
+            && let Some((index, offset)) = self.block(address)
+        {
+            self.lanes.add(3);
+            self.lanes.add((index as u64) << 32 | offset as u64);
+        } else {
+            self.lanes.add(word);
+        }
+    }
+}
+
+impl Search {
+    /// Finds the blocks that a thread may have to itself.
+    fn gather(&mut self, number: u16) {
+        let first = self.count;
+        let mut gather = Gather { search: self, number, first, bytes: 0 };
+        if local::walk(number, &mut gather).is_err() {
+            gather.search.count = first;
+            return;
+        }
+        let mut next = first;
+        while next < gather.search.count {
+            let Owned { start, size, .. } = gather.search.owned[next];
+            local::for_each_word(start, size, |word| gather.word(word));
+            next += 1;
+        }
+    }
+
+    /// The records of the block that an address is in, one per thread.
+    fn at(&self, address: usize) -> impl Iterator<Item = &Owned> {
+        let list = &self.owned[..self.count];
+        let end = list.partition_point(|o| o.start <= address);
+        list[..end].iter().rev().take_while(move |o| address < o.end())
     }
 
     fn write(&self, number: u16, writer: &mut Writer) {
-        let (exact, shape) = footprint::hash(number);
+        let mut informed =
+            Informed { search: self, number, lanes: Lanes::new(), blocks: [(0, 0); MAX_BLOCKS], count: 0 };
+        if local::walk(number, &mut informed).is_err() {
+            return;
+        }
+        informed.contents();
+        let [low, high] = informed.lanes.finish();
         let stack = !self.stack_known[number as usize] as u64;
-        let blocks = !self.blocks_known[number as usize] as u64;
-        let first = memory::THREAD | (number as u64) << 8 | stack << 24 | blocks << 25;
-        writer.record(&[first, exact[0], exact[1], shape[0], shape[1]]);
-        let blocks = footprint::blocks(number);
-        for &(base, size) in &blocks.list[..blocks.count] {
-            writer.record(&[memory::BLOCK, names::object(base).0, size as u64]);
+        writer.record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
+        for &(start, size) in &informed.blocks[..informed.count] {
+            writer.record(&[memory::BLOCK, names::object(start).0, size as u64]);
+        }
+    }
+
+    /// What lies in a block that others know, others know too.
+    fn open_known(&mut self) {
+        while let Some(i) = self.owned[..self.count].iter().position(|o| o.known && !o.opened) {
+            self.owned[i].opened = true;
+            let (start, end) = (self.owned[i].start, self.owned[i].end());
+            self.range(start, end, NOBODY);
         }
     }
 
@@ -114,16 +233,17 @@ impl Search {
         }
     }
 
-    /// An arena: blocks that have an owner are that owner's.
+    /// An arena: what is in a thread's block is the thread's.
     fn heap(&mut self, start: usize, end: usize) {
         let mut at = start;
         let mut index = self.owned[..self.count].partition_point(|o| o.start < start);
         while index < self.count && self.owned[index].start < end {
-            let Owned { start: block, end: block_end, thread } = self.owned[index];
-            self.range(at, block.max(at), NOBODY);
-            self.range(block.max(at), block_end, thread);
-            at = at.max(block_end);
-            index += 1;
+            let block = self.owned[index];
+            let shared = self.owned[index + 1..self.count].iter().take_while(|o| o.start == block.start).count();
+            self.range(at, block.start.max(at), NOBODY);
+            self.range(block.start.max(at), block.end(), if shared == 0 { block.thread } else { NOBODY });
+            at = at.max(block.end());
+            index += 1 + shared;
         }
         self.range(at, end, NOBODY);
     }
@@ -179,14 +299,11 @@ impl Sink for Search {
                 self.stack_known[number % MAX_THREADS] = true;
             }
         } else if Heap::contains(address) {
-            let list = &self.owned[..self.count];
+            let searching = self.searching;
+            let list = &mut self.owned[..self.count];
             let end = list.partition_point(|o| o.start <= address);
-            // The same block may have several owners, next to each other.
-            for owned in list[..end].iter().rev().take_while(|o| address < o.end) {
-                if owned.thread != self.searching {
-                    self.blocks_known[owned.thread as usize] = true;
-                }
-            }
+            let here = list[..end].iter_mut().rev().take_while(|o| address < o.end());
+            here.filter(|o| o.thread != searching).for_each(|o| o.known = true);
         }
     }
 }

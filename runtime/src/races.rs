@@ -10,6 +10,7 @@ use symdpor_detect::Detector;
 
 static DETECTOR: Global<Detector> = Global::new(Detector::new());
 static ON: Global<bool> = Global::new(false);
+static ALL: Global<bool> = Global::new(false);
 
 pub fn init() {
     DETECTOR.get().init(pages::map);
@@ -17,6 +18,7 @@ pub fn init() {
 
 pub fn begin_execution() {
     *ON.get() = !channel::says(options::IGNORE_RACES);
+    *ALL.get() = *ON.get() && !channel::says(options::VISIBLE_ALL | options::WATCH);
     DETECTOR.get().begin_execution();
 }
 
@@ -24,6 +26,12 @@ pub fn begin_execution() {
 #[inline(always)]
 pub fn is_on() -> bool {
     *ON.get()
+}
+
+/// Whether they are, and nothing else is to be done at an access. Never before the first execution begins.
+#[inline(always)]
+pub fn is_all() -> bool {
+    *ALL.get()
 }
 
 #[inline(always)]

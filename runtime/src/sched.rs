@@ -9,6 +9,7 @@ use crate::channel;
 use crate::cond;
 use crate::end;
 use crate::exec;
+use crate::set::{Members, ThreadBits};
 use crate::spin;
 use crate::stack;
 use crate::sys::context;
@@ -17,18 +18,31 @@ use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{Outcome, Step, TRACE_BYTES, TRACE_OFFSET, options};
 use symdpor_abi::op::{self, Op, OpKind};
 
-const WORDS: usize = MAX_THREADS / 64;
-
 /// Reset with every execution.
 struct Run {
     step: usize,
     trace_used: usize,
-    /// Address of the record of the last step, or 0.
-    last: usize,
-    enabled: [u64; WORDS],
+    /// The step under way, if `step` is not 0, and the set of threads that were enabled before it.
+    last: Step,
+    enabled: ThreadBits,
+    /// It is not in the trace yet.
+    unwritten: bool,
 }
 
-static RUN: Global<Run> = Global::new(Run { step: 0, trace_used: 0, last: 0, enabled: [0; WORDS] });
+static RUN: Global<Run> =
+    Global::new(Run { step: 0, trace_used: 0, last: NO_STEP, enabled: ThreadBits::EMPTY, unwritten: false });
+
+const NO_STEP: Step = Step {
+    thread: 0,
+    enabled_words: 0,
+    alternatives: 0,
+    alternative: 0,
+    site: 0,
+    flags: 0,
+    op: Op::new(OpKind::Waiting, symdpor_abi::object::ObjectId::NONE),
+    old_value: 0,
+    new_value: 0,
+};
 
 /// After so many operations in a row that changed nothing, a thread lets others go first: it may be spinning.
 const IDLE_LIMIT: u8 = 4;
@@ -36,8 +50,9 @@ const IDLE_LIMIT: u8 = 4;
 /// Before each execution.
 pub fn reset() {
     let run = RUN.get();
-    (run.step, run.trace_used, run.last) = (0, 0, 0);
+    (run.step, run.trace_used, run.unwritten) = (0, 0, false);
     let header = channel::header();
+    header.outcome = Outcome::Running as u32;
     header.error_kind = 0;
     header.error_len = 0;
     header.signal = 0;
@@ -67,13 +82,13 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     thread.pending = op;
     thread.pending_address = address;
     thread.pending_site = stack::innermost(site);
-    thread.has_pending = true;
+    announce();
     if site == 0 {
         // The call that brought the thread here was not one of unknown code.
         exec::get().outside &= !1;
     }
     suspend();
-    exec::me().has_pending = false;
+    exec::get().pending.remove(exec::get().current);
     spin::wipe();
     last_step().map_or(0, |step| step.alternative)
 }
@@ -82,9 +97,23 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
 pub fn block() {
     let thread = exec::me();
     thread.pending = Op::new(OpKind::Waiting, symdpor_abi::object::ObjectId::NONE);
-    thread.has_pending = true;
+    announce();
     suspend();
-    exec::me().has_pending = false;
+    exec::get().pending.remove(exec::get().current);
+}
+
+/// The running thread stands before its pending operation. What others may do to it later (wake it from a condition variable,
+/// end its spinning) leaves a conditional operation a conditional one.
+fn announce() {
+    let (exec, thread) = (exec::get(), exec::me());
+    exec.pending.insert(exec.current);
+    let conditional =
+        matches!(thread.pending.kind, OpKind::Waiting | OpKind::MutexLock | OpKind::Once | OpKind::ThreadJoin);
+    if conditional || spin::waits(thread) {
+        exec.conditional.insert(exec.current);
+    } else {
+        exec.conditional.remove(exec.current);
+    }
 }
 
 /// A transition that depends on nothing and lets others go first.
@@ -143,6 +172,7 @@ fn switch_to(next: u16) {
 fn choose() -> u16 {
     crate::footprint::end_step();
     settle_last();
+    write_last();
     let run = RUN.get();
     if channel::says(options::ASK) && run.step + 1 == channel::header().plan_len as usize {
         crate::memory::tell();
@@ -152,7 +182,7 @@ fn choose() -> u16 {
         end::finish(Outcome::StepLimit);
     }
     let words = find_enabled();
-    if run.enabled[..words].iter().all(|&w| w == 0) {
+    if run.enabled.0[..words].iter().all(|&w| w == 0) {
         end::stuck();
     }
     let (thread, alternative) = match channel::planned(run.step) {
@@ -180,7 +210,7 @@ fn settle_last() {
     }
     if run.step == sleeps_from {
         for &sleeper in channel::sleepers() {
-            exec.threads[sleeper as usize % MAX_THREADS].asleep = true;
+            exec.asleep.insert(sleeper as u16);
         }
     }
 }
@@ -201,34 +231,43 @@ fn note_idleness(thread: &mut Thread, step: &Step) {
 
 fn wake_dependent(executed: &Op) {
     let exec = exec::get();
-    for thread in &mut exec.threads[..exec.thread_count as usize] {
-        if thread.asleep && op::dependent(executed, &thread.pending) {
-            thread.asleep = false;
+    for word in 0..ThreadBits::words_for(exec.thread_count) {
+        for number in (Members { bits: exec.asleep.0[word], base: word as u16 * 64 }) {
+            if op::dependent(executed, &exec.threads[number as usize].pending) {
+                exec.asleep.remove(number);
+            }
         }
     }
 }
 
 /// Fills the set of enabled threads; returns how many words it has.
 fn find_enabled() -> usize {
-    let count = exec::get().thread_count;
-    let words = (count as usize).div_ceil(64);
-    let enabled = &mut RUN.get().enabled;
-    enabled[..words].fill(0);
-    for number in 0..count {
-        enabled[number as usize / 64] |= (is_enabled(number) as u64) << (number % 64);
+    let exec = exec::get();
+    let words = ThreadBits::words_for(exec.thread_count);
+    for (i, enabled) in RUN.get().enabled.0[..words].iter_mut().enumerate() {
+        let (pending, conditional) = (exec.pending.0[i], exec.conditional.0[i]);
+        let members = Members { bits: pending & conditional, base: i as u16 * 64 };
+        let certain = pending & !conditional;
+        *enabled = members.fold(certain, |bits, number| bits | (can_go_on(number) as u64) << (number % 64));
     }
     words
 }
 
 pub fn is_enabled(number: u16) -> bool {
+    exec::get().pending.contains(number) && can_go_on(number)
+}
+
+/// Whether the operation that a thread stands before can be done.
+#[inline(always)]
+fn can_go_on(number: u16) -> bool {
     let exec = exec::get();
-    let thread = &exec.threads[number as usize];
-    if thread.life != Life::Alive || !thread.has_pending {
-        return false;
+    let thread = &exec.threads[number as usize % MAX_THREADS];
+    // By far the most frequent one: not by the table of jumps that the others become.
+    if thread.pending.kind == OpKind::MutexLock {
+        return crate::mutex::is_free(thread.pending_address);
     }
     match thread.pending.kind {
         OpKind::Waiting => false,
-        OpKind::MutexLock => crate::mutex::is_free(thread.pending_address),
         OpKind::Once => crate::once::is_enabled(thread.pending_address),
         OpKind::ThreadJoin => exec.threads[thread.pending.arg as usize % MAX_THREADS].life == Life::Ended,
         _ => !spin::waits(thread),
@@ -236,7 +275,7 @@ pub fn is_enabled(number: u16) -> bool {
 }
 
 fn planned_thread(thread: u16) -> u16 {
-    if thread as usize >= MAX_THREADS || !is_enabled(thread) {
+    if thread >= exec::get().thread_count || !RUN.get().enabled.contains(thread) {
         end::finish(Outcome::Diverged);
     }
     thread
@@ -246,20 +285,16 @@ fn planned_thread(thread: u16) -> u16 {
 fn default_thread(words: usize) -> u16 {
     let exec = exec::get();
     let run = RUN.get();
-    let may_run = |number: u16| {
-        run.enabled[number as usize / 64] >> (number % 64) & 1 != 0 && !exec.threads[number as usize].asleep
-    };
-    let all = 0..exec.thread_count.min(words as u16 * 64);
     let me = exec.current;
-    if may_run(me) && !exec.threads[me as usize].yields {
+    let yields = |n: u16| exec.threads[n as usize].yields;
+    if run.enabled.contains(me) && !exec.asleep.contains(me) && !yields(me) {
         return me;
     }
     // First those that did not just give way, beginning after the running one if that yields; then anyone.
-    let after = if exec.threads[me as usize].yields { me + 1 } else { 0 };
-    let ready = |n: &u16| may_run(*n) && !exec.threads[*n as usize].yields;
-    let next = (after..all.end).find(ready).or_else(|| all.clone().find(ready));
-    let next = next.or_else(|| (after..all.end).find(|&n| may_run(n))).or_else(|| all.clone().find(|&n| may_run(n)));
-    match next {
+    let after = if yields(me) { me + 1 } else { 0 };
+    let ready = |from| run.enabled.find(from, words, &exec.asleep, |n| !yields(n));
+    let anyone = |from| run.enabled.find(from, words, &exec.asleep, |_| true);
+    match ready(after).or_else(|| ready(0)).or_else(|| anyone(after)).or_else(|| anyone(0)) {
         Some(next) => next,
         None => end::finish(Outcome::SleepBlocked),
     }
@@ -281,8 +316,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     if run.trace_used + len > TRACE_BYTES {
         end::finish(Outcome::StepLimit);
     }
-    let address = channel::region(TRACE_OFFSET) + run.trace_used;
-    let step = Step {
+    run.last = Step {
         thread,
         enabled_words: words as u16,
         alternatives,
@@ -293,27 +327,60 @@ fn record(thread: u16, alternative: u16, words: usize) {
         old_value: 0,
         new_value: 0,
     };
-    // SAFETY: within the trace region, as checked.
-    unsafe {
-        (address as *mut Step).write(step);
-        core::ptr::copy_nonoverlapping(run.enabled.as_ptr(), (address + size_of::<Step>()) as *mut u64, words);
-    }
+    run.unwritten = true;
     if channel::says(options::STACKS) {
         stack::write_step(thread);
     }
     crate::footprint::begin_step(thread);
-    run.last = address;
-    run.trace_used += len;
     run.step += 1;
+}
+
+/// Writes the step under way to the trace, now that it is over.
+fn write_last() {
+    let run = RUN.get();
+    if !core::mem::take(&mut run.unwritten) {
+        return;
+    }
+    let address = channel::region(TRACE_OFFSET) + run.trace_used;
+    let words = run.last.enabled_words as usize;
+    const STEP_WORDS: usize = size_of::<Step>() / 8;
+    // SAFETY: `record` checked that there is room in the trace region; a step consists of words without padding.
+    unsafe {
+        write_changed(address as *mut u64, (&raw const run.last).cast(), STEP_WORDS);
+        write_changed((address as *mut u64).add(STEP_WORDS), run.enabled.0.as_ptr(), words);
+    }
+    run.trace_used += size_of::<Step>() + 8 * words;
+}
+
+/// Copies words, but writes only those that differ. Most steps are those of the execution before: what is not written
+/// stays in the controller's cache, and neither side has to wait for it.
+///
+/// # Safety
+/// As for a copy.
+#[inline(always)]
+unsafe fn write_changed(to: *mut u64, from: *const u64, count: usize) {
+    for i in 0..count {
+        // SAFETY: the caller's.
+        unsafe {
+            if *to.add(i) != *from.add(i) {
+                *to.add(i) = *from.add(i);
+            }
+        }
+    }
+}
+
+/// At the end of the execution: the rest of the trace, and how long it is.
+pub fn end_trace() {
+    write_last();
+    let run = RUN.get();
     channel::header().step_count = run.step as u32;
     channel::header().trace_len = run.trace_used as u32;
 }
 
 /// The record of the step under way.
 pub fn last_step() -> Option<&'static mut Step> {
-    let last = RUN.get().last;
-    // SAFETY: an aligned record in the trace region, written by `record`.
-    (last != 0).then(|| unsafe { &mut *(last as *mut Step) })
+    let run = RUN.get();
+    (run.step != 0).then_some(&mut run.last)
 }
 
 /// Says how the operation under way turned out.

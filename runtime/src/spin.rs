@@ -29,14 +29,14 @@ pub const WIPED: usize = 4096;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Spin {
-    /// Local states at the operations since the last change.
-    seen: [u64; MAX_SEEN],
-    /// What was read since then: address, length.
-    reads: [(usize, usize); MAX_READS],
     seen_count: u8,
     read_count: u8,
     /// Blocked.
     pub waits: bool,
+    /// Local states at the operations since the last change.
+    seen: [u64; MAX_SEEN],
+    /// What was read since then: address, length.
+    reads: [(usize, usize); MAX_READS],
 }
 
 impl Spin {
@@ -172,10 +172,23 @@ fn local_state(thread: u16, registers: usize) -> Option<u64> {
     let len = end.checked_sub(registers).filter(|&len| len <= MAX_STACK)?;
     // SAFETY: between the stack pointer and the bottom of the same stack.
     let words = unsafe { core::slice::from_raw_parts(registers as *const u64, len / 8) };
-    Some(words.iter().fold(registers as u64, |hash, &word| {
+    Some(hash(registers as u64, words))
+}
+
+/// In four lanes, since each step of one has to wait for the one before.
+fn hash(seed: u64, words: &[u64]) -> u64 {
+    let mix = |hash: u64, word: u64| {
         let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ mixed >> 29
-    }))
+    };
+    let mut lanes = [seed, 1, 2, 3];
+    let (fours, rest) = words.as_chunks::<4>();
+    for four in fours {
+        for (lane, &word) in lanes.iter_mut().zip(four) {
+            *lane = mix(*lane, word);
+        }
+    }
+    rest.iter().chain(&lanes[1..]).fold(lanes[0], |hash, &word| mix(hash, word))
 }
 
 /// Whether a thread waits for something that it read to change.
@@ -188,6 +201,6 @@ pub fn spinner() -> Option<u16> {
     let exec = exec::get();
     (0..exec.thread_count).find(|&n| {
         let thread = &exec.threads[n as usize];
-        thread.is_alive() && thread.has_pending && waits(thread)
+        thread.is_alive() && exec.pending.contains(n) && waits(thread)
     })
 }

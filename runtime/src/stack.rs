@@ -96,7 +96,7 @@ pub fn write_all(writer: &mut Writer, details: &Details) -> u32 {
     }
     for number in 0..exec.thread_count {
         let thread = &exec.threads[number as usize];
-        if number != exec.current && thread.is_alive() && thread.has_pending {
+        if number != exec.current && thread.is_alive() && exec.pending.contains(number) {
             count += Stack::walk(thread.top, thread.pending_site).write(writer, number as u32, StackRole::Other);
         }
     }

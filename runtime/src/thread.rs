@@ -30,18 +30,15 @@ pub enum Start {
     C11,
 }
 
-/// All zero is an unborn thread.
-#[repr(C)]
+/// All zero is an unborn thread. What tells whether it can go on is in its first cache line: the scheduler looks at
+/// every thread at each transition.
+#[repr(C, align(64))]
 pub struct Thread {
     pub life: Life,
     pub joining: Joining,
     pub start_kind: Start,
     /// Runs its prologue within its creator's transition.
     pub in_prologue: bool,
-    /// It stands before its pending operation.
-    pub has_pending: bool,
-    /// In the sleep set.
-    pub asleep: bool,
     /// Its last operation was a yield, or the fourth in a row that changed nothing.
     pub yields: bool,
     /// Operations in a row that changed nothing.
@@ -49,6 +46,26 @@ pub struct Thread {
     pub creator: u16,
     /// Handlers of `pthread_cleanup_push` that are registered with libc, in C without exceptions.
     pub cleanup_handlers: u16,
+    /// The operation it is about to do, once it has reached one: `Exec::pending` tells.
+    pub pending: Op,
+    /// Raw address of the object of that operation, for those whose being enabled depends on it.
+    pub pending_address: usize,
+    pub spin: Spin,
+    /// Saved stack pointer while it does not run.
+    pub sp: usize,
+    pub fs: usize,
+    /// Its newest shadow frame while it does not run.
+    pub top: usize,
+    /// `*const Site` of the pending operation, or 0.
+    pub pending_site: usize,
+    /// The condition variable it waits for, and the mutex to take again.
+    pub waits_for: usize,
+    pub waits_with: usize,
+    /// Orders waiters: the number of the step at which it began to wait.
+    pub waits_since: u32,
+    pub result: usize,
+    /// Destructors of thread-locals: the newest block of the list.
+    pub destructors: usize,
     /// Locks that it holds, and initialisers that it runs.
     pub held: u16,
     /// It has asked who it is.
@@ -56,26 +73,6 @@ pub struct Thread {
     /// What it was started with.
     pub start: usize,
     pub argument: usize,
-    /// Saved stack pointer while it does not run.
-    pub sp: usize,
-    pub fs: usize,
-    /// Its newest shadow frame while it does not run.
-    pub top: usize,
-    /// The operation it is about to do, once it has reached one.
-    pub pending: Op,
-    /// `*const Site` of that operation, or 0.
-    pub pending_site: usize,
-    /// Raw address of the object of that operation, for those whose being enabled depends on it.
-    pub pending_address: usize,
-    /// The condition variable it waits for, and the mutex to take again.
-    pub waits_for: usize,
-    pub waits_with: usize,
-    /// Orders waiters: the number of the step at which it began to wait.
-    pub waits_since: u32,
-    pub result: usize,
-    pub spin: Spin,
-    /// Destructors of thread-locals: the newest block of the list.
-    pub destructors: usize,
 }
 
 impl Thread {

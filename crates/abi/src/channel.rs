@@ -145,21 +145,18 @@ impl ErrorKind {
     }
 }
 
-/// Offset 0 of the channel. Words marked *atomic* are read while the other side may write them.
+/// Offset 0 of the channel. Words marked *atomic* are read while the other side may write them. Each side spins on a
+/// word that has a cache line (64 bytes) of its own with what only its writer changes, so that neither disturbs the other
+/// before it is done.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
+    // Controller to worker.
     pub magic: u64,
     /// [`crate::PROTOCOL_VERSION`].
     pub version: u32,
     /// Both sides may spin a while before they sleep: two CPUs are usable.
     pub may_spin: u32,
-
-    // Controller to worker.
-    /// *atomic*: command | sequence << 8.
-    pub command: u32,
-    /// *atomic*: the controller sleeps in a futex on `answer`.
-    pub controller_sleeps: u32,
     pub plan_len: u32,
     /// Threads in the sleep set; it holds in the state before the last choice of the plan.
     pub sleep_len: u32,
@@ -170,16 +167,27 @@ pub struct Header {
     pub seed: u64,
     /// Canonical id of the granule to watch, with [`options::WATCH`].
     pub watch: u64,
+    pub reserved_1: [u32; 4],
 
-    // Worker to controller.
+    // Controller to worker, what the worker waits for.
+    /// *atomic*: command | sequence << 8.
+    pub command: u32,
+    /// *atomic*: the controller sleeps in a futex on `answer`.
+    pub controller_sleeps: u32,
+    pub reserved_2: [u32; 14],
+
+    // Worker to controller, what the controller waits for.
     /// *atomic*: the sequence number of the last command that was carried out.
     pub answer: u32,
     /// *atomic*: the worker sleeps in a futex on `command`.
     pub worker_sleeps: u32,
-    /// *atomic*: grows with every step; the controller's watchdog looks at it.
-    pub heartbeat: u32,
     /// *atomic*: 1 once the runtime is in charge of the program.
     pub attached: u32,
+    pub reserved_3: [u32; 13],
+
+    // Worker to controller.
+    /// *atomic*: grows with every step; the controller's watchdog looks at it.
+    pub heartbeat: u32,
     /// An [`Outcome`].
     pub outcome: u32,
     /// An [`ErrorKind`].
@@ -200,21 +208,26 @@ pub struct Header {
     pub output_len: u32,
     /// 1 if output was cut.
     pub output_cut: u32,
+    /// Bytes used in the region of stacks.
+    pub stacks_len: u32,
     /// Bytes used in the modules region, and how many records there are.
     pub modules_len: u32,
     pub modules_count: u32,
     /// How memory is restored: 0 write-protected pages, 1 userfaultfd, 2 fork.
     pub restore_method: u32,
-    /// Bytes used in the region of stacks.
-    pub stacks_len: u32,
     /// Bytes used in the region of footprints.
     pub footprints_len: u32,
     /// How many sites' descriptions were missed.
     pub wanted_len: u32,
     /// Bytes used in the region of memory.
     pub memory_len: u32,
-    pub reserved: [u32; 3],
+    pub reserved_4: [u32; 12],
 }
+
+const _: () = assert!(core::mem::offset_of!(Header, command) == 64);
+const _: () = assert!(core::mem::offset_of!(Header, answer) == 128);
+const _: () = assert!(core::mem::offset_of!(Header, heartbeat) == 192);
+const _: () = assert!(size_of::<Header>() == 320);
 
 /// One executed transition. Followed by `enabled_words` words: the set of threads enabled *before* it, bit t of word
 /// t / 64 for thread t.

@@ -16,7 +16,7 @@ pub mod object;
 pub mod op;
 
 /// Raised whenever a record of this crate changes its layout or its meaning.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The most threads one execution may create, main included.
 pub const MAX_THREADS: usize = 1024;

@@ -68,7 +68,7 @@ pub const fn name_hash(name: &[u8]) -> u64 {
 pub mod footprint {
     /// 1 | thread << 8 | mask << 24 | write << 32 | granules << 33; then the object.
     pub const ACCESS: u64 = 1;
-    /// 2 | thread << 8; then four words: the exact hash and that of the shape, the lower half first.
+    /// 2 | thread << 8; then the hash, the lower half first. Zero: like no other.
     pub const LOCAL: u64 = 2;
     /// 3 | identified << 8 | has a result << 9; then the result. Ends a step.
     pub const END: u64 = 3;
@@ -76,10 +76,10 @@ pub mod footprint {
 
 /// Records of memory.
 pub mod memory {
-    /// 1 | thread << 8 | stack << 24 | blocks << 25; then four words as for [`super::footprint::LOCAL`]: what a thread is now, and
-    /// whether nobody else has an address of its stack, of its blocks.
+    /// 1 | thread << 8 | stack << 24; then the hash, the lower half first: what a thread is now, with the blocks that only it has
+    /// by their content, and whether nobody else has an address of its stack.
     pub const THREAD: u64 = 1;
-    /// 2; then the object at its beginning and the length in bytes: a block that belongs to the thread of the record before.
+    /// 2; then the object at its beginning and the length in bytes: a block that only the thread of the record before has.
     pub const BLOCK: u64 = 2;
 }
 

@@ -126,6 +126,24 @@ impl Detector {
         self.access(t, address, len, Kind::ATOMIC_WRITE)
     }
 
+    /// Whether the thread has made this plain access, or a stronger one, in this epoch already: then there is nothing to
+    /// check or to record. False if that would take long to find out.
+    #[inline(always)]
+    pub fn has_seen(&self, t: u16, address: usize, len: usize, writes: bool) -> bool {
+        const BYTES: [u8; 16] = [0, 1, 3, 7, 15, 31, 63, 127, 255, 0, 0, 0, 0, 0, 0, 0];
+        let bytes = (BYTES[len % 16] as u32) << (address % 8);
+        if len > 8 || bytes > 0xff {
+            return false;
+        }
+        let Some(cell) = self.shadow.cached(address) else { return false };
+        let kind = if writes { Kind::WRITE } else { Kind::READ };
+        // A cached leaf means that `init` went well, so the rows are there.
+        let access = Record::new(self.threads.epoch(t as usize), t as usize, kind, bytes as u8);
+        // SAFETY: the cache gives valid cells.
+        let Cell { first, second } = unsafe { *cell };
+        first.absorbs(access) || second.absorbs(access)
+    }
+
     #[inline]
     fn access(&mut self, t: u16, address: usize, len: usize, kind: Kind) -> Option<Race> {
         let offset = address % 8;

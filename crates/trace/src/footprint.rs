@@ -29,26 +29,17 @@ impl PlainAccess {
     }
 }
 
-/// What a thread is about to do and knows, as two hashes. Threads with equal `exact` hashes behave alike from there on. With
-/// equal `shape` hashes they do if the memory that only they can reach is renamed, and if it is so that only they can:
-/// see [`LocalState::needs_scan`].
+/// What a thread is about to do and knows, as a hash. Threads with different ones are no twins; with equal ones they may be, see
+/// [`ThreadMemory`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct LocalState {
-    pub exact: u128,
-    pub shape: u128,
-}
+pub struct LocalState(pub u128);
 
 impl LocalState {
-    /// Equal to no other, itself included.
-    pub const UNKNOWN: LocalState = LocalState { exact: 0, shape: 0 };
+    /// Like no other.
+    pub const UNKNOWN: LocalState = LocalState(0);
 
-    pub fn is_known(&self) -> bool {
-        self.shape != 0
-    }
-
-    /// Whether it is like another's: then the two are twins, provided that nobody else has hold of their own memory.
-    pub fn is_like(&self, other: &LocalState) -> bool {
-        self.is_known() && self.shape == other.shape
+    pub fn is_known(self) -> bool {
+        self != LocalState::UNKNOWN
     }
 }
 
@@ -56,12 +47,11 @@ impl LocalState {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadMemory {
     pub thread: ThreadId,
+    /// Its local state, with the blocks that only it has by their content.
     pub local: LocalState,
     /// Nobody else has an address of its stack and its thread-local variables.
     pub stack: bool,
-    /// Nobody else has an address of its blocks.
-    pub blocks_private: bool,
-    /// Its blocks in the order in which its local state leads to them: where, and how many bytes.
+    /// The blocks that only it has, in the order in which its local state leads to them: where, and how many bytes.
     pub blocks: Vec<(ObjectId, u64)>,
 }
 

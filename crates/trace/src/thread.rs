@@ -97,6 +97,14 @@ impl ThreadSet {
         self.words().enumerate().flat_map(|(i, word)| Bits(word).map(move |b| ThreadId((i * 64 + b as usize) as u16)))
     }
 
+    pub fn last(&self) -> Option<ThreadId> {
+        let (index, word) = match self.high.last() {
+            Some(&word) => (self.high.len(), word),
+            None => (0, self.low),
+        };
+        (word != 0).then(|| ThreadId((index * 64 + 63 - word.leading_zeros() as usize) as u16))
+    }
+
     pub fn first(&self) -> Option<ThreadId> {
         self.iter().next()
     }
@@ -189,6 +197,14 @@ mod tests {
 
     fn members(set: &ThreadSet) -> Vec<u16> {
         set.iter().map(|t| t.0).collect()
+    }
+
+    #[test]
+    fn the_last_member_is_found_in_any_word() {
+        assert_eq!(set(&[]).last(), None);
+        for members in [&[0][..], &[3, 63], &[5, 64], &[0, 200]] {
+            assert_eq!(set(members).last(), members.last().map(|&t| ThreadId(t)));
+        }
     }
 
     #[test]

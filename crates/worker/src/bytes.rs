@@ -25,6 +25,7 @@ impl<'a> Reader<'a> {
         self.at == self.bytes.len()
     }
 
+    #[inline(always)]
     pub fn take(&mut self, len: usize) -> Result<&'a [u8], Damaged> {
         let end = self.at.checked_add(len).filter(|&end| end <= self.bytes.len()).ok_or(Damaged("a record is cut"))?;
         let taken = &self.bytes[self.at..end];
@@ -39,22 +40,27 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
         Ok(self.take(N)?.try_into().expect("as long as asked for"))
     }
 
+    #[inline(always)]
     pub fn u8(&mut self) -> Result<u8, Damaged> {
         Ok(self.array::<1>()?[0])
     }
 
+    #[inline(always)]
     pub fn u16(&mut self) -> Result<u16, Damaged> {
         self.array().map(u16::from_le_bytes)
     }
 
+    #[inline(always)]
     pub fn u32(&mut self) -> Result<u32, Damaged> {
         self.array().map(u32::from_le_bytes)
     }
 
+    #[inline(always)]
     pub fn u64(&mut self) -> Result<u64, Damaged> {
         self.array().map(u64::from_le_bytes)
     }

@@ -65,16 +65,16 @@ impl Channel {
         unsafe { ptr::read_volatile(self.base.as_ptr().cast::<Header>()) }
     }
 
-    /// Changes words of the header that are not atomic ones: before a worker uses the channel, or between its answer
-    /// and the next command. What the worker stores there in the meantime is kept: only words that differ are written.
+    /// Changes the controller's part of the header (all before `command`): before a worker uses the channel, or between
+    /// its answer and the next command. Only words that differ are written.
     pub fn change_header(&mut self, change: impl FnOnce(&mut Header)) {
-        const WORDS: usize = size_of::<Header>() / 4;
+        const WORDS: usize = std::mem::offset_of!(Header, command) / 4;
         let before = self.header();
         let mut after = before;
         change(&mut after);
-        // SAFETY: `Header` consists of integers without padding, so it can be seen as words.
-        let words = |h: Header| unsafe { std::mem::transmute::<Header, [u32; WORDS]>(h) };
-        let (before, after) = (words(before), words(after));
+        // SAFETY: `Header` consists of integers without padding, so its beginning can be seen as words.
+        let words = |h: &Header| unsafe { ptr::read(ptr::from_ref(h).cast::<[u32; WORDS]>()) };
+        let (before, after) = (words(&before), words(&after));
         for i in (0..WORDS).filter(|&i| before[i] != after[i]) {
             // SAFETY: a word of the header, which is at the beginning of the writable mapping.
             unsafe { ptr::write_volatile(self.base.as_ptr().cast::<u32>().add(i), after[i]) }
@@ -117,16 +117,25 @@ impl Channel {
         unsafe { libc::memcmp(self.base.as_ptr().add(offset).cast(), expected.as_ptr().cast(), expected.len()) == 0 }
     }
 
-    /// Writes words one after the other from `offset` on.
+    /// Writes words one after the other from `offset` on, and says how many. What is there already is not written again:
+    /// plans have most in common with the one before, and that stays in the worker's cache.
     ///
     /// # Panics
-    /// If the range is not inside the channel.
-    pub fn write_words(&mut self, offset: usize, words: impl ExactSizeIterator<Item = u32>) {
-        check_range(offset, 4 * words.len());
-        for (i, word) in words.enumerate() {
+    /// If a word is not inside the channel.
+    pub fn write_words(&mut self, offset: usize, words: impl Iterator<Item = u32>) -> usize {
+        let mut count = 0;
+        for word in words {
+            check_range(offset + 4 * count, 4);
             // SAFETY: inside the range that was checked; the worker reads it after the command only.
-            unsafe { ptr::write_volatile(self.base.as_ptr().add(offset + 4 * i).cast::<u32>(), word) }
+            unsafe {
+                let place = self.base.as_ptr().add(offset + 4 * count).cast::<u32>();
+                if ptr::read_volatile(place) != word {
+                    ptr::write_volatile(place, word);
+                }
+            }
+            count += 1;
         }
+        count
     }
 
     /// Wakes the worker if it sleeps on the command word.

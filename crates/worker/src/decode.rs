@@ -208,24 +208,17 @@ fn read_checked_step(reader: &mut Reader<'_>, threads: u32) -> Result<(channel::
     let (raw, enabled) = read_step(reader)?;
     let sensible = u32::from(raw.thread) < threads
         && raw.alternative < raw.alternatives
-        && enabled.iter().all(|t| u32::from(t.0) < threads);
+        && enabled.last().is_none_or(|t| u32::from(t.0) < threads);
     if sensible { Ok((raw, enabled)) } else { Err(Damaged("a step")) }
 }
 
 fn read_step(reader: &mut Reader<'_>) -> Result<(channel::Step, ThreadSet), Damaged> {
-    let step = channel::Step {
-        thread: reader.u16()?,
-        enabled_words: reader.u16()?,
-        alternatives: reader.u16()?,
-        alternative: reader.u16()?,
-        site: reader.u32()?,
-        flags: reader.u32()?,
-        op: read_op(reader)?,
-        old_value: reader.u64()?,
-        new_value: reader.u64()?,
-    };
+    let step = read_fixed_part(&mut Reader::new(reader.take(size_of::<channel::Step>())?))?;
     if step.enabled_words as usize > MAX_THREADS / 64 {
         return Err(Damaged("a set of threads"));
+    }
+    if step.enabled_words == 1 {
+        return Ok((step, ThreadSet::from_words(&[reader.u64()?])));
     }
     let mut words = [0; MAX_THREADS / 64];
     let words = &mut words[..step.enabled_words as usize];
@@ -235,6 +228,23 @@ fn read_step(reader: &mut Reader<'_>) -> Result<(channel::Step, ThreadSet), Dama
     Ok((step, ThreadSet::from_words(words)))
 }
 
+/// Inlined where the length is known, so that it is checked once.
+#[inline(always)]
+fn read_fixed_part(reader: &mut Reader<'_>) -> Result<channel::Step, Damaged> {
+    Ok(channel::Step {
+        thread: reader.u16()?,
+        enabled_words: reader.u16()?,
+        alternatives: reader.u16()?,
+        alternative: reader.u16()?,
+        site: reader.u32()?,
+        flags: reader.u32()?,
+        op: read_op(reader)?,
+        old_value: reader.u64()?,
+        new_value: reader.u64()?,
+    })
+}
+
+#[inline(always)]
 fn read_op(reader: &mut Reader<'_>) -> Result<Op, Damaged> {
     Ok(Op {
         kind: OpKind::from_u8(reader.u8()?).ok_or(Damaged("a kind of operation"))?,

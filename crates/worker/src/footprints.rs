@@ -47,15 +47,14 @@ fn record(reader: &mut Reader<'_>, prints: &mut Footprints) -> Result<(), Damage
     Ok(())
 }
 
-pub(crate) fn thread(word: u64) -> Result<ThreadId, Damaged> {
+fn thread(word: u64) -> Result<ThreadId, Damaged> {
     let number = (word >> 8) as u16;
     if (number as usize) < MAX_THREADS { Ok(ThreadId(number)) } else { Err(Damaged("the thread of a footprint")) }
 }
 
-pub(crate) fn local_state(reader: &mut Reader<'_>) -> Result<LocalState, Damaged> {
-    let mut half = || reader.u64().map(u128::from);
-    let [e0, e1, s0, s1] = [half()?, half()?, half()?, half()?];
-    Ok(LocalState { exact: e0 | e1 << 64, shape: s0 | s1 << 64 })
+fn local_state(reader: &mut Reader<'_>) -> Result<LocalState, Damaged> {
+    let (low, high) = (reader.u64()?, reader.u64()?);
+    Ok(LocalState(u128::from(low) | u128::from(high) << 64))
 }
 
 /// Reads what the threads have to themselves.
@@ -71,9 +70,9 @@ pub fn read_memory(channel: &Channel, header: &Header) -> Result<Vec<ThreadMemor
         let word = reader.u64()?;
         match (word & 0xff, threads.last_mut()) {
             (memory::THREAD, _) => {
-                let (stack, blocks_private) = (word >> 24 & 1 != 0, word >> 25 & 1 != 0);
                 let local = local_state(&mut reader)?;
-                threads.push(ThreadMemory { thread: thread(word)?, local, stack, blocks_private, blocks: vec![] });
+                let stack = word >> 24 & 1 != 0;
+                threads.push(ThreadMemory { thread: thread(word)?, local, stack, blocks: vec![] });
             }
             (memory::BLOCK, Some(last)) => last.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
             _ => return Err(Damaged("a record of memory")),

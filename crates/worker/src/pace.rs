@@ -3,7 +3,7 @@
 //! On two idle CPUs spinning is ten times faster than sleeping; on a machine that has other things to do it is slower,
 //! because the other side waits for the CPU that is spun on. Nothing tells in advance which one it is, and it changes
 //! during a run. So both are timed: a short trial of the other way now and then, at growing intervals as long as the
-//! same way wins.
+//! same way wins. A trial is over as soon as it has taken longer than all of it would have the usual way.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Pace {
         let tally = if self.trying { &mut self.other } else { &mut self.current };
         tally.rounds += 1;
         tally.time += time;
-        if self.trying && self.other.rounds >= TRIAL {
+        if self.trying && (self.other.rounds >= TRIAL || self.other.time > self.current.mean() * TRIAL) {
             self.decide();
         } else if !self.trying && self.current.rounds >= self.interval {
             self.trying = true;

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use symdpor_abi::channel::{self as layout, ErrorKind, Header, Outcome, command, options, pack_choice};
 use symdpor_trace::Plan;
 
-/// Looks at the channel before the controller goes to sleep: some 100 us.
-const SPINS: u32 = 20_000;
+/// Looks at the channel before the controller goes to sleep: some 100 us, at 40 ns for a pause. Where the two CPUs are one
+/// core, spinning makes the worker twice as slow: a long execution is better slept through.
+const SPINS: u32 = 2_500;
 /// How often a sleeping controller looks after the worker.
 const GLANCE: Duration = Duration::from_millis(20);
 /// How often the worker may ask for the same execution again: its pool of threads doubles each time.
@@ -45,7 +46,8 @@ pub struct Request<'a> {
     pub watch: u64,
 }
 
-/// How an execution ended, as far as the process is concerned.
+/// How an execution ended, as far as the process is concerned. There is one at a time, nearly always the large one.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
     /// The runtime says how.
@@ -137,7 +139,7 @@ impl Worker {
 
     fn start(&mut self, request: Request<'_>) -> Result<Live, WorkerError> {
         let mut channel = Channel::new(self.pace.spins()).map_err(WorkerError::Channel)?;
-        write_request(&mut channel, request, &self.settings);
+        write_request(&mut channel, request, &self.settings, self.pace.spins());
         let sequence = 1;
         channel.word(Word::Command).store(command::RUN | sequence << 8, Ordering::SeqCst);
         let process = Process::start(&self.settings.launch, channel.descriptor()).map_err(WorkerError::Start)?;
@@ -156,8 +158,7 @@ impl Worker {
 
 impl Live {
     fn send(&mut self, request: Request<'_>, settings: &Settings, command: u32, spins: bool) {
-        self.channel.change_header(|header| header.may_spin = spins as u32);
-        write_request(&mut self.channel, request, settings);
+        write_request(&mut self.channel, request, settings, spins);
         self.sequence = (self.sequence + 1) & SEQUENCE_MASK;
         self.channel.word(Word::Command).store(command | self.sequence << 8, Ordering::SeqCst);
         self.channel.wake_worker();
@@ -193,7 +194,7 @@ impl Live {
             if let Some(death) = self.process.death() {
                 return self.died(death);
             }
-            if self.is_overwritten() {
+            if self.is_overwritten(&self.channel.header()) {
                 return Ok(Answer::Died(Death::Damaged));
             }
             if stop() {
@@ -218,8 +219,7 @@ impl Live {
     }
 
     /// Whether words have changed that the worker never writes: then it may never answer either.
-    fn is_overwritten(&self) -> bool {
-        let header = self.channel.header();
+    fn is_overwritten(&self, header: &Header) -> bool {
         header.magic != layout::MAGIC || header.command >> 8 != self.sequence
     }
 
@@ -241,7 +241,9 @@ impl Live {
     fn answer(&self) -> Answer {
         let header = self.channel.header();
         match Outcome::from_u32(header.outcome) {
-            Some(outcome) if outcome != Outcome::Running && !self.is_overwritten() => Answer::Done(outcome, header),
+            Some(outcome) if outcome != Outcome::Running && !self.is_overwritten(&header) => {
+                Answer::Done(outcome, header)
+            }
             _ => Answer::Died(Death::Damaged),
         }
     }
@@ -253,18 +255,17 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
     crashed || outcome == Outcome::StepLimit
 }
 
-fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings) {
+fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, spins: bool) {
     let Plan { choices, sleep, .. } = request.plan;
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
-    let sleepers: Vec<u32> = sleep.iter().map(|t| u32::from(t.0)).collect();
-    channel.write_words(layout::SLEEP_OFFSET, sleepers.iter().copied());
+    let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(|t| u32::from(t.0)));
     channel.change_header(|header| {
+        header.may_spin = spins as u32;
         header.plan_len = choices.len() as u32;
-        header.sleep_len = sleepers.len() as u32;
+        header.sleep_len = sleep_len as u32;
         header.options = request.options;
         header.max_steps = settings.max_steps;
         header.seed = settings.seed;
         header.watch = request.watch;
-        header.outcome = Outcome::Running as u32;
     });
 }

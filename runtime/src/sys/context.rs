@@ -8,6 +8,7 @@
 //!         | return address                    |
 //! ```
 //!
+//! The control words are loaded only if they differ from those of the context that is left: loading them is dear.
 //! All else is dead across a call by the C calling convention. The FS base is the thread control block, so that
 //! thread-local storage of all code, instrumented or not, is the context's own.
 
@@ -31,10 +32,16 @@ pub unsafe extern "C" fn switch(save: *mut usize, to: usize, fs: usize) {
         "stmxcsr [rsp]",
         "fnstcw [rsp + 4]",
         "mov [rdi], rsp",
+        "mov eax, [rsp]",
+        "movzx ecx, word ptr [rsp + 4]",
         "mov rsp, rsi",
         "wrfsbase rdx",
-        "ldmxcsr [rsp]",
-        "fldcw [rsp + 4]",
+        "cmp eax, [rsp]",
+        "jne 2f",
+        "3:",
+        "cmp cx, [rsp + 4]",
+        "jne 4f",
+        "5:",
         "add rsp, 8",
         "pop r15",
         "pop r14",
@@ -43,6 +50,12 @@ pub unsafe extern "C" fn switch(save: *mut usize, to: usize, fs: usize) {
         "pop rbx",
         "pop rbp",
         "ret",
+        "2:",
+        "ldmxcsr [rsp]",
+        "jmp 3b",
+        "4:",
+        "fldcw [rsp + 4]",
+        "jmp 5b",
     )
 }
 

@@ -27,6 +27,13 @@ impl Heap {
         if self.is_accessible(address, len) { Ok(()) } else { Err(self.fault(address, len)) }
     }
 
+    /// Whether a range is part of one granule and may be accessed: the usual case, in few instructions.
+    #[inline(always)]
+    pub fn is_small_and_accessible(&self, address: usize, len: usize) -> bool {
+        let end = (address % 8).saturating_add(len);
+        end <= 8 && self.is_used(address) && shadow::mark(address).allows(end)
+    }
+
     #[inline]
     fn is_accessible(&self, address: usize, len: usize) -> bool {
         if !Heap::contains(address) || len == 0 {

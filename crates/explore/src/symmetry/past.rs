@@ -60,7 +60,7 @@ pub enum Twins {
 }
 
 /// What others know can be forgotten again; but it is not asked for ever.
-const QUESTIONS: u8 = 3;
+const QUESTIONS: u8 = 2;
 
 pub struct Past {
     /// Per thread, in the order of the events that left them.
@@ -157,7 +157,7 @@ impl Past {
     /// Whether two threads are twins in the state before `position`.
     pub fn twins(&self, one: ThreadId, other: ThreadId, position: usize) -> Twins {
         let (Some(a), Some(b)) = (self.local(one), self.local(other)) else { return Twins::No };
-        if a.state.exact != b.state.exact && a.state.shape != b.state.shape {
+        if a.state != b.state {
             return Twins::No;
         }
         if let (Some(a), Some(b)) = (&a.memory, &b.memory)
@@ -175,7 +175,7 @@ impl Past {
         for answer in memory {
             if let Some(local) = self.locals.get_mut(answer.thread.index()).and_then(|l| l.last_mut()) {
                 local.memory = Some(Rc::new(answer.clone()));
-                local.refused = local.refused.saturating_add(!(answer.stack && answer.blocks_private) as u8);
+                local.refused = local.refused.saturating_add(1);
                 local.asked_at = position as u32;
             }
         }
@@ -292,18 +292,13 @@ impl Past {
 
 /// The memory of two threads that corresponds, if each has its own to itself.
 fn corresponding(a: &ThreadMemory, b: &ThreadMemory) -> Option<Vec<Pair>> {
-    if !a.stack || !b.stack || !a.local.is_known() || !b.local.is_known() {
+    let sizes = |m: &ThreadMemory| m.blocks.iter().map(|b| b.1).collect::<Vec<_>>();
+    let alike = a.local.is_known() && a.local == b.local && sizes(a) == sizes(b);
+    if !alike || !a.stack || !b.stack {
         return None;
     }
     let stack = |t: ThreadId| ObjectId::new(Region::Stack, stack_of(t.0).0).0;
     let stacks = Pair { one: stack(a.thread), other: stack(b.thread), bytes: stack_of(0).1 };
-    if a.local.exact == b.local.exact {
-        return Some(vec![stacks]);
-    }
-    let sizes = |m: &ThreadMemory| m.blocks.iter().map(|b| b.1).collect::<Vec<_>>();
-    if a.local.shape != b.local.shape || !a.blocks_private || !b.blocks_private || sizes(a) != sizes(b) {
-        return None;
-    }
     let blocks = a.blocks.iter().zip(&b.blocks);
     let pairs = blocks.map(|(a, b)| Pair { one: a.0.0, other: b.0.0, bytes: a.1.div_ceil(8) * 8 });
     Some(std::iter::once(stacks).chain(pairs).collect())

@@ -109,7 +109,7 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
         (t, "itself").hash(&mut hasher);
     }
     let hash = u128::from(hasher.finish()) | 1 << 100;
-    LocalState { exact: hash, shape: hash }
+    LocalState(hash)
 }
 
 /// Whether the thread runs the code of a `Once`.

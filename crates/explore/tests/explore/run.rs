@@ -178,13 +178,7 @@ impl Run<'_> {
     fn answer(self) -> (Execution, Option<Outcome>) {
         let (table, threads) = (self.table, self.state.threads.len());
         let locals = (1..threads).map(|t| (ThreadId(t as u16), local::state(&self.state, table, t)));
-        let memory = locals.map(|(thread, local)| ThreadMemory {
-            thread,
-            local,
-            stack: true,
-            blocks_private: true,
-            blocks: Vec::new(),
-        });
+        let memory = locals.map(|(thread, local)| ThreadMemory { thread, local, stack: true, blocks: Vec::new() });
         let memory = memory.collect();
         let (execution, _) = self.end(End::Asked, None);
         (Execution { memory, ..execution }, None)
