@@ -25,6 +25,9 @@ pub enum Command {
     Run(RunFlags),
     /// Run one failing execution again
     Replay(ReplayFlags),
+    /// Show which threads are alike, and what tells others apart
+    #[command(override_usage = "symdpor explain-symmetry [OPTIONS] [--] PROGRAM [ARGS]...")]
+    ExplainSymmetry(ExplainFlags),
     /// Show the report of a failing execution, from its trace file alone
     Show(ShowFlags),
     /// Compile C with clang and the pass: all arguments go to clang
@@ -79,6 +82,16 @@ pub struct RunFlags {
     /// The program to run and its arguments
     // One list: only then does clap leave alone everything after the program's name, flags included.
     #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct ExplainFlags {
+    /// Look at the state before this step of the first execution; without it, before the first step at which most threads can run
+    #[arg(long, value_name = "N")]
+    pub step: Option<usize>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
 }
 

@@ -6,6 +6,7 @@ mod console;
 mod describe;
 mod divergence;
 mod exit;
+mod explain;
 mod flags;
 mod interrupt;
 mod notes;
@@ -45,6 +46,7 @@ fn dispatch() -> Result<Exit, Box<dyn Error>> {
     match Cli::parse_from(arguments).command {
         Command::Run(flags) => run::run(&options::RunOptions::resolve(flags)?),
         Command::Replay(flags) => replay::replay(&flags),
+        Command::ExplainSymmetry(flags) => explain::explain(&flags),
         Command::Show(flags) => replay::show(&flags),
         Command::Cc(flags) => match compile::compile(Language::C, &flags.arguments)? {},
         Command::Cxx(flags) => match compile::compile(Language::Cxx, &flags.arguments)? {},

@@ -2,11 +2,13 @@
 //!
 //! Each execution repeats a prefix of the one before; that it does so is checked here, for every execution.
 
+use std::error::Error;
 use symdpor_abi::channel::{Header, Outcome, options};
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::{Choice, End, Execution, ObjectId, Plan};
 use symdpor_worker::decode::{self, RawPending, RawStack};
 use symdpor_worker::footprints;
+use symdpor_worker::views::{self, ThreadView};
 use symdpor_worker::{
     Answer, Damaged, Death, Divergence, Globals, Points, RawError, Request, Settings, Sites, Trace, TraceError, Worker,
     WorkerError,
@@ -22,7 +24,7 @@ pub struct Session {
     bits: u32,
     trace: Trace,
     execution: Execution,
-    points: Points,
+    pub points: Points,
 }
 
 /// What became of a plan.
@@ -162,6 +164,18 @@ impl Session {
     fn unexpected(&self, header: &Header, _pending: Vec<RawPending>) -> Unexpected {
         let message = self.error(header).ok().flatten().map(|e| e.message).unwrap_or_default();
         Unexpected { step: header.step_count as usize, divergence: None, message }
+    }
+
+    /// What the threads are in the state that a question is asked in.
+    pub fn views(&mut self, plan: &Plan, stop: &mut dyn FnMut() -> bool) -> Result<Vec<ThreadView>, Box<dyn Error>> {
+        let request = Request { plan, options: self.bits | options::ASK | options::EXPLAIN, watch: 0 };
+        match self.answer(request, stop)? {
+            Answer::Done(Outcome::Asked, header) => {
+                let channel = self.worker.channel().expect("an answered worker has its channel");
+                Ok(views::read(channel, &header)?)
+            }
+            _ => Err("the program did not repeat itself".into()),
+        }
     }
 
     /// Runs the last execution again to learn what ordinary executions do not keep: where `object` was accessed before,

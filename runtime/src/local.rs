@@ -19,7 +19,7 @@ use crate::tls;
 use symdpor_abi::channel::{
     DESCRIPTIONS_BYTES, DESCRIPTIONS_OFFSET, POINTS_CAPACITY, POINTS_OFFSET, WANTED_CAPACITY, WANTED_OFFSET,
 };
-use symdpor_abi::local::{DESCRIPTION_WORDS, Description, flags, item, name_hash};
+use symdpor_abi::local::{DESCRIPTION_WORDS, Description, flags, item, name_hash, why};
 use symdpor_abi::module::{FRAME_SLOTS_OFFSET, Frame, Function};
 
 const MAX_FRAMES: usize = 64;
@@ -28,15 +28,15 @@ const MAX_FRAMES: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Why {
-    IsMain = 1,
-    Identified = 2,
-    HoldsLock = 3,
-    Handlers = 4,
+    IsMain = why::IS_MAIN as u32,
+    Identified = why::IDENTIFIED as u32,
+    HoldsLock = why::HOLDS_LOCK as u32,
+    Handlers = why::HANDLERS as u32,
     /// The site has no description yet.
-    Unknown = 5,
-    CannotRead = 6,
-    Opaque = 7,
-    TooDeep = 8,
+    Unknown = why::UNKNOWN as u32,
+    CannotRead = why::CANNOT_READ as u32,
+    Opaque = why::OPAQUE as u32,
+    TooDeep = why::TOO_DEEP as u32,
 }
 
 /// Gets the words of a local state in their canonical order.
@@ -45,6 +45,8 @@ pub trait Sink {
     fn code(&mut self, word: u64);
     /// A value, which may be an address.
     fn word(&mut self, word: u64);
+    /// A frame begins.
+    fn frame(&mut self, _site: u32, _before: bool) {}
     /// Memory of the thread's own that belongs to it. All of it is read as words.
     fn object(&mut self, address: usize, len: usize) {
         for_each_word(address, len, |word| self.word(word));
@@ -174,6 +176,7 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
         // SAFETY: frames lie on stacks, and the address was checked to be on one.
         let record = unsafe { &*(frame as *const Frame) };
         let here = if depth == 0 && site != 0 { site } else { record.site };
+        sink.frame(stack::site_id(here), depth == 0);
         let point = point(stack::site_id(here))?;
         check_call(&point, depth, callee)?;
         live(&point, depth == 0, frame, sink)?;

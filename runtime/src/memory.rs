@@ -15,7 +15,7 @@ use crate::pool;
 use crate::snapshot;
 use crate::tls;
 use symdpor_abi::MAX_THREADS;
-use symdpor_abi::channel::{MEMORY_BYTES, MEMORY_OFFSET};
+use symdpor_abi::channel::{MEMORY_BYTES, MEMORY_OFFSET, options};
 use symdpor_abi::local::memory;
 use symdpor_detect::heap::Heap;
 
@@ -116,6 +116,10 @@ struct Informed<'a> {
     lanes: Lanes,
     blocks: [(usize, usize); MAX_BLOCKS],
     count: usize,
+    /// Where to put the words, if they are asked for.
+    writer: &'a mut Writer,
+    explain: bool,
+    site: u32,
 }
 
 impl Informed<'_> {
@@ -123,7 +127,7 @@ impl Informed<'_> {
         let mut next = 0;
         while next < self.count {
             let (start, size) = self.blocks[next];
-            self.lanes.add(size as u64);
+            self.code(size as u64);
             local::for_each_word(start, size, |word| self.word(word));
             next += 1;
         }
@@ -145,22 +149,37 @@ impl Informed<'_> {
     }
 }
 
+impl Informed<'_> {
+    fn add(&mut self, kind: u64, word: u64) {
+        self.lanes.add(kind << 56 ^ word);
+        if self.explain {
+            self.writer.record(&[memory::WORD | (self.number as u64) << 8 | kind << 24, word]);
+        }
+    }
+}
+
 impl Sink for Informed<'_> {
     fn code(&mut self, word: u64) {
-        self.lanes.add(word);
+        self.add(0, word);
+    }
+
+    fn frame(&mut self, site: u32, before: bool) {
+        self.site = site;
+        if self.explain {
+            self.writer.record(&[memory::FRAME | (self.number as u64) << 8 | (before as u64) << 24, site as u64]);
+        }
     }
 
     fn word(&mut self, word: u64) {
         let address = word as usize;
         if pool::on_stack(self.number as usize, address) {
-            self.lanes.add_own(self.number, address);
+            self.add(2, (address - pool::base(self.number as usize)) as u64);
         } else if Heap::contains(address)
             && let Some((index, offset)) = self.block(address)
         {
-            self.lanes.add(3);
-            self.lanes.add((index as u64) << 32 | offset as u64);
+            self.add(3, (index as u64) << 32 | offset as u64);
         } else {
-            self.lanes.add(word);
+            self.add(1, word);
         }
     }
 }
@@ -190,16 +209,30 @@ impl Search {
     }
 
     fn write(&self, number: u16, writer: &mut Writer) {
-        let mut informed =
-            Informed { search: self, number, lanes: Lanes::new(), blocks: [(0, 0); MAX_BLOCKS], count: 0 };
-        if local::walk(number, &mut informed).is_err() {
+        let explain = channel::says(options::EXPLAIN);
+        let mut informed = Informed {
+            search: self,
+            number,
+            lanes: Lanes::new(),
+            blocks: [(0, 0); MAX_BLOCKS],
+            count: 0,
+            writer: &mut *writer,
+            explain,
+            site: 0,
+        };
+        let walked = local::walk(number, &mut informed);
+        let site = informed.site as u64;
+        if let Err(why) = walked {
+            if explain {
+                writer.record(&[memory::WHY | (number as u64) << 8 | (why as u64) << 24, site]);
+            }
             return;
         }
         informed.contents();
-        let [low, high] = informed.lanes.finish();
+        let ([low, high], blocks, count) = (informed.lanes.finish(), informed.blocks, informed.count);
         let stack = !self.stack_known[number as usize] as u64;
         writer.record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
-        for &(start, size) in &informed.blocks[..informed.count] {
+        for &(start, size) in &blocks[..count] {
             writer.record(&[memory::BLOCK, names::object(start).0, size as u64]);
         }
     }

@@ -81,6 +81,25 @@ pub mod memory {
     pub const THREAD: u64 = 1;
     /// 2; then the object at its beginning and the length in bytes: a block that only the thread of the record before has.
     pub const BLOCK: u64 = 2;
+    /// With `options::EXPLAIN`. 3 | thread << 8 | reason << 24; then the site: why a thread is like no other, see [`why`].
+    pub const WHY: u64 = 3;
+    /// The same. 4 | thread << 8 | before << 24; then the site: the words of a frame follow.
+    pub const FRAME: u64 = 4;
+    /// The same. 5 | thread << 8 | kind << 24; then the word. Kinds: 0 code, 1 a value, 2 an address on the own stack as an
+    /// offset, 3 an address in a block of its own as the block's number and the offset.
+    pub const WORD: u64 = 5;
+}
+
+/// Why a thread is like no other.
+pub mod why {
+    pub const IS_MAIN: u64 = 1;
+    pub const IDENTIFIED: u64 = 2;
+    pub const HOLDS_LOCK: u64 = 3;
+    pub const HANDLERS: u64 = 4;
+    pub const UNKNOWN: u64 = 5;
+    pub const CANNOT_READ: u64 = 6;
+    pub const OPAQUE: u64 = 7;
+    pub const TOO_DEEP: u64 = 8;
 }
 
 /// Where the stack of a created thread is, as objects: the first, and the length in bytes.

@@ -17,6 +17,7 @@ pub mod points;
 pub mod preflight;
 pub mod process;
 pub mod symbols;
+pub mod views;
 mod watchdog;
 pub mod worker;
 

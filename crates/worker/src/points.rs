@@ -58,6 +58,14 @@ const PROVIDED: &[&str] = &[
     "_ZNSt18condition_variable10notify_allEv",
 ];
 
+/// What a word of a frame is.
+pub enum Local {
+    Named(String),
+    Unnamed,
+    /// None of the frame's: it comes behind them all.
+    Beyond,
+}
+
 #[derive(Default)]
 pub struct Points {
     library: Library,
@@ -91,6 +99,24 @@ impl Points {
     /// What is known of a site.
     pub fn point(&mut self, site: u32) -> Option<&Point> {
         self.library.point(site)
+    }
+
+    /// The local that a word of a frame belongs to, counted from the first word behind its code.
+    pub fn local_at(&mut self, site: u32, before: bool, word: usize) -> Local {
+        let Some(point) = self.library.point(site) else { return Local::Beyond };
+        let residual = if before { Some(&point.before) } else { point.after.as_ref() };
+        let mut end = 0;
+        for live in residual.map_or(&[][..], |r| &r.live) {
+            end += match live.kind {
+                LiveKind::Value { words } => words as usize,
+                // Its address, then its content.
+                LiveKind::Object { size, .. } => 1 + (size as usize).div_ceil(8),
+            };
+            if word < end {
+                return live.name.clone().map_or(Local::Unnamed, Local::Named);
+            }
+        }
+        Local::Beyond
     }
 
     fn add_modules(&mut self, channel: &Channel, header: &Header) -> Result<(), Damaged> {
