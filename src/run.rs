@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 use symdpor_abi::channel::options as bits;
 use symdpor_explore::{AllInterleavings, Dpor, Explorer, Rule, SourceSets};
-use symdpor_report::{Counts, ErrorEntry, Summary, TextOptions, Verdict, json, text};
+use symdpor_report::{Counts, ErrorEntry, Summary, SymmetryCounts, TextOptions, Verdict, json, text};
 use symdpor_trace::TraceFile;
 use symdpor_trace::failure::OutputChunk;
 
@@ -40,9 +40,10 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
         (false, _) => FirstOutput::Kept,
     };
     let stop = search.run(explorer(options));
-    let (counts, time) = (search.counts, search.started.elapsed());
+    let (counts, symmetry, time) = (search.counts, search.symmetry, search.started.elapsed());
     reporter.progress.clear();
     let mut summary = reporter.summary(stop?, counts, time);
+    summary.symmetry = symmetry;
     summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
     session.quit();
     finish(&summary, options, reporter.console)
@@ -122,7 +123,17 @@ impl<'a> Reporter<'a> {
         // What was found stands, whatever ended the search.
         let verdict = if self.errors.is_empty() { verdict } else { Verdict::Error };
         let (errors, options) = (self.errors.clone(), self.options.echo());
-        Summary { verdict, complete, reason, errors, notes: vec![], counts, time, options }
+        Summary {
+            verdict,
+            complete,
+            reason,
+            errors,
+            notes: vec![],
+            counts,
+            time,
+            options,
+            symmetry: SymmetryCounts::default(),
+        }
     }
 }
 

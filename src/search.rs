@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::{self, Outcome};
 use symdpor_explore::{Checked, Explorer};
-use symdpor_report::Counts;
+use symdpor_report::{Counts, SymmetryCounts};
 use symdpor_trace::failure::{Failure, OutputChunk, Signature, Stack, StackRole};
 use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
 use symdpor_trace::{Choice, End, FailureKind, Plan};
@@ -76,7 +76,7 @@ pub struct Search<'a> {
     pub listener: &'a mut dyn Listener,
     pub counts: Counts,
     pub started: Instant,
-    pub symmetry: symdpor_explore::Counters,
+    pub symmetry: SymmetryCounts,
     seen: BTreeSet<Signature>,
     seen_raw: BTreeSet<Vec<u64>>,
 }
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
             listener,
             counts: Counts::default(),
             started: Instant::now(),
-            symmetry: symdpor_explore::Counters::default(),
+            symmetry: SymmetryCounts::default(),
             seen: BTreeSet::new(),
             seen_raw: BTreeSet::new(),
         }
@@ -181,7 +181,14 @@ impl<'a> Search<'a> {
     fn count_explored(&mut self, explorer: &impl Explorer) {
         let statistics = explorer.statistics();
         (self.counts.executions, self.counts.blocked) = (statistics.executions, statistics.blocked);
-        self.symmetry = explorer.symmetry();
+        let symmetry = explorer.symmetry();
+        self.symmetry = SymmetryCounts {
+            hits: symmetry.skipped,
+            told_apart: symmetry.told_apart,
+            past_differs: symmetry.past_differs,
+            questions: symmetry.asked,
+            time: self.symmetry.time,
+        };
     }
 
     fn count(&mut self, ended: &Ended) {

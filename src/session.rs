@@ -15,7 +15,7 @@ use symdpor_worker::{
 };
 
 /// How often an execution is run again because it met suspension points that were not described yet.
-const DESCRIBED: u32 = 8;
+const DESCRIBED: u32 = 64;
 
 pub struct Session {
     worker: Worker,

@@ -177,7 +177,7 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
         let record = unsafe { &*(frame as *const Frame) };
         let here = if depth == 0 && site != 0 { site } else { record.site };
         sink.frame(stack::site_id(here), depth == 0);
-        let point = point(stack::site_id(here))?;
+        let point = point(stack::site_id(here)).inspect_err(|why| want_others(*why, record.prev))?;
         check_call(&point, depth, callee)?;
         live(&point, depth == 0, frame, sink)?;
         callee = record.function;
@@ -188,6 +188,20 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
         frame = record.prev;
     }
     Err(Why::TooDeep)
+}
+
+/// Asks for the descriptions of all the frames at once.
+fn want_others(why: Why, frame: usize) {
+    let mut frame = frame;
+    for _ in 0..MAX_FRAMES {
+        if why != Why::Unknown || !names::is_stack(frame) {
+            return;
+        }
+        // SAFETY: frames lie on stacks, and the address was checked to be on one.
+        let record = unsafe { &*(frame as *const Frame) };
+        let _ = point(stack::site_id(record.site));
+        frame = record.prev;
+    }
 }
 
 /// No code that was not instrumented may be between this frame and the one that it called.

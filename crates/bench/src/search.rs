@@ -30,12 +30,15 @@ pub struct Symmetry {
     /// `on`, if threads were compared.
     pub mode: Option<String>,
     /// Branches that were left out.
+    #[serde(alias = "hits")]
     pub skipped: Option<u64>,
     /// How often two threads were compared.
+    #[serde(alias = "checks")]
     pub asked: Option<u64>,
     /// Threads were equal, but their branch could not be left out.
     pub refused: Option<u64>,
     /// Searches of memory for pointers to a thread's own blocks.
+    #[serde(alias = "questions")]
     pub scans: Option<u64>,
     /// What all of this took.
     pub time_s: Option<f64>,

@@ -16,7 +16,7 @@ struct Document<'a> {
     errors: Vec<Error<'a>>,
     #[serde(flatten)]
     counts: Counts,
-    symmetry: Symmetry,
+    symmetry: Symmetry<'a>,
     time_s: f64,
     executions_per_s: f64,
     notes: &'a [String],
@@ -39,12 +39,18 @@ struct Place<'a> {
     function: &'a str,
 }
 
-/// Nothing is compared for symmetry yet, so nothing is counted.
-#[derive(Serialize, Default)]
-struct Symmetry {
+/// Twins that were looked at, how many branches were left out for it and how many were not: because others can tell the two
+/// apart, or because what came before relates differently to them. Questions for the threads' memory, and the time for all of
+/// it in the controller.
+#[derive(Serialize)]
+struct Symmetry<'a> {
+    mode: &'a str,
     checks: u64,
     hits: u64,
     refused: u64,
+    told_apart: u64,
+    past_differs: u64,
+    questions: u64,
     time_s: f64,
 }
 
@@ -57,7 +63,7 @@ pub fn render(summary: &Summary) -> String {
         reason: summary.reason.as_deref(),
         errors: summary.errors.iter().map(error).collect(),
         counts: summary.counts,
-        symmetry: Symmetry::default(),
+        symmetry: symmetry(summary),
         time_s: rounded(summary.time.as_secs_f64()),
         executions_per_s: rounded(summary.executions_per_second()),
         notes: &summary.notes,
@@ -66,6 +72,21 @@ pub fn render(summary: &Summary) -> String {
     let mut text = serde_json::to_string_pretty(&document).expect("plain data always encodes");
     text.push('\n');
     text
+}
+
+fn symmetry(summary: &Summary) -> Symmetry<'_> {
+    let symmetry = &summary.symmetry;
+    let refused = symmetry.told_apart + symmetry.past_differs;
+    Symmetry {
+        mode: summary.options.get("symmetry").and_then(Value::as_str).unwrap_or("off"),
+        checks: symmetry.hits + refused,
+        hits: symmetry.hits,
+        refused,
+        told_apart: symmetry.told_apart,
+        past_differs: symmetry.past_differs,
+        questions: symmetry.questions,
+        time_s: rounded(symmetry.time.as_secs_f64()),
+    }
 }
 
 fn error(entry: &ErrorEntry) -> Error<'_> {
@@ -105,6 +126,7 @@ mod tests {
             counts: Counts { executions: 3, blocked: 1, transitions: 42, threads: 3 },
             time: Duration::from_millis(500),
             options: json!({ "reduction": "source" }),
+            symmetry: Default::default(),
         }
     }
 

@@ -29,6 +29,20 @@ pub struct Counts {
     pub threads: u64,
 }
 
+/// What symmetry has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SymmetryCounts {
+    /// Branches left out because a twin's was explored.
+    pub hits: u64,
+    /// Twins whose branches were not left out: others can tell them apart, or what came before relates differently to them.
+    pub told_apart: u64,
+    pub past_differs: u64,
+    /// Questions for the memory that threads have to themselves.
+    pub questions: u64,
+    /// Time that the analysis took.
+    pub time: Duration,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ErrorEntry {
     pub kind: FailureKind,
@@ -52,6 +66,7 @@ pub struct Summary {
     pub time: Duration,
     /// The options of the run, as they took effect.
     pub options: serde_json::Value,
+    pub symmetry: SymmetryCounts,
 }
 
 impl Summary {
