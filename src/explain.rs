@@ -139,16 +139,24 @@ fn difference(
     points: &mut Points,
     place: &dyn Fn(u32) -> Option<Location>,
 ) -> String {
-    for (a, b) in one.frames.iter().zip(&other.frames) {
-        if a.words == b.words {
-            continue;
-        }
-        if a.site == 0 {
-            return "they are about to do different operations".to_owned();
-        }
+    if one.frames[0].words != other.frames[0].words {
+        return "they are about to do different operations".to_owned();
+    }
+    let inside = |v: &ThreadView| v.frames.iter().filter(|f| f.site != 0).cloned().collect::<Vec<_>>();
+    let (mine, theirs) = (inside(one), inside(other));
+    if let Some((a, b)) = mine.iter().zip(&theirs).find(|(a, b)| a.words != b.words) {
         return frame_difference(one.thread, other.thread, a, b, points, place);
     }
-    format!("one has {} functions under way, the other {}", one.frames.len() - 1, other.frames.len() - 1)
+    if mine.len() != theirs.len() {
+        return format!(
+            "thread {} has {} functions under way, thread {} has {}",
+            one.thread.0,
+            mine.len(),
+            other.thread.0,
+            theirs.len()
+        );
+    }
+    "a thread-local variable, a thread-specific value, errno, or a block that one of them was given".to_owned()
 }
 
 fn frame_difference(
@@ -177,7 +185,7 @@ fn frame_difference(
     match points.local_at(a.site, a.before, first - CODE_WORDS) {
         Local::Named(name) => format!("local `{name}` is {} ({})", values(), at(place(a.site))),
         Local::Unnamed => format!("a local without a name is {} ({})", values(), at(place(a.site))),
-        Local::Beyond => format!("a thread-local variable, a thread-specific value or errno is {}", values()),
+        Local::Beyond => format!("something live is {} ({})", values(), at(place(a.site))),
     }
 }
 
@@ -185,6 +193,7 @@ fn show_word(word: &Word) -> String {
     match *word {
         Word::Code(value) | Word::Value(value) if value < 1 << 16 => value.to_string(),
         Word::Code(value) | Word::Value(value) => format!("{value:#x}"),
+        Word::OwnObject(index) => format!("an address in its local {}, offset {}", index >> 32, index as u32),
         Word::OwnStack(offset) => format!("an address of its stack ({offset:#x})"),
         Word::OwnBlock(index) => format!("an address in its block {}, offset {}", index >> 32, index as u32),
     }

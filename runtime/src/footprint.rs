@@ -153,11 +153,19 @@ impl Lanes {
         }
     }
 
-    /// An address on the thread's own stack, as an offset.
+    /// An address on the stack of the thread that is walked over: as an object and an offset, or as an offset alone.
     #[inline]
     pub fn add_own(&mut self, number: u16, address: usize) {
-        self.add(2);
-        self.add((address - pool::base(number as usize)) as u64);
+        match local::layout().find(address) {
+            Some((index, offset)) => {
+                self.add(2);
+                self.add((index as u64) << 32 | offset as u64);
+            }
+            None => {
+                self.add(4);
+                self.add((address - pool::base(number as usize)) as u64);
+            }
+        }
     }
 
     /// Zero is no local state.

@@ -8,6 +8,7 @@
 //! - has a frame of code that was not instrumented between its own,
 //! - has something live that cannot be read.
 
+use crate::cell::Global;
 use crate::channel;
 use crate::exec;
 use crate::keys;
@@ -137,10 +138,60 @@ fn is_plain(number: u16, thread: &Thread) -> Result<(), Why> {
     }
 }
 
-/// Walks over all that a suspended thread is about to do and knows.
+/// The live objects on a thread's stack, in the order of the walk: what an address there means.
+pub struct Layout {
+    objects: [(usize, usize); Layout::MOST],
+    count: usize,
+}
+
+impl Layout {
+    /// Addresses in further ones are taken as they are, relative to the stack.
+    const MOST: usize = 256;
+
+    pub fn objects(&self) -> &[(usize, usize)] {
+        &self.objects[..self.count]
+    }
+
+    /// The object that an address is in, or just behind, and the offset.
+    pub fn find(&self, address: usize) -> Option<(usize, usize)> {
+        let inside = |&(start, size): &(usize, usize)| address.wrapping_sub(start) < size.max(1);
+        let behind = |&(start, size): &(usize, usize)| address == start + size;
+        let index = self.objects().iter().position(inside).or_else(|| self.objects().iter().position(behind))?;
+        Some((index, address - self.objects[index].0))
+    }
+}
+
+static LAYOUT: Global<Layout> = Global::new(Layout { objects: [(0, 0); Layout::MOST], count: 0 });
+
+/// That of the thread that was walked over last.
+pub fn layout() -> &'static Layout {
+    LAYOUT.get()
+}
+
+/// Collects the objects before anything that may point to them is looked at.
+struct Collect;
+
+impl Sink for Collect {
+    fn code(&mut self, _: u64) {}
+
+    fn word(&mut self, _: u64) {}
+
+    fn object(&mut self, address: usize, len: usize) {
+        let layout = LAYOUT.get();
+        if layout.count < Layout::MOST {
+            layout.objects[layout.count] = (address, len);
+            layout.count += 1;
+        }
+    }
+}
+
+/// Walks over all that a suspended thread is about to do and knows. What it is given by way of addresses on its stack can be
+/// looked up in [`layout`].
 pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let thread = &exec::get().threads[number as usize];
     is_plain(number, thread)?;
+    LAYOUT.get().count = 0;
+    frames(number, &mut Collect)?;
     let pending = &thread.pending;
     sink.code(
         pending.kind as u64 | (pending.mask as u64) << 8 | (pending.mask2 as u64) << 16 | (pending.order as u64) << 24,
@@ -153,6 +204,7 @@ pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
         sink.word(object.payload());
     }
     frames(number, sink)?;
+    sink.frame(0, false);
     keys::for_each(number, |key, value| {
         sink.code(key as u64);
         sink.word(value as u64);
@@ -235,7 +287,6 @@ fn live(point: &Point, before: bool, frame: usize, sink: &mut impl Sink) -> Resu
         if !names::is_stack(address & !7) || !names::is_stack((address + size.max(1) - 1) & !7) {
             return Err(Why::CannotRead);
         }
-        sink.word(address as u64);
         sink.object(address, size);
     }
     Ok(())

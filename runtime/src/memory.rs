@@ -124,6 +124,8 @@ struct Informed<'a> {
 
 impl Informed<'_> {
     fn contents(&mut self) {
+        // Corresponding objects are renamed granule by granule.
+        local::layout().objects().iter().for_each(|(start, _)| self.code((start & 7) as u64));
         let mut next = 0;
         while next < self.count {
             let (start, size) = self.blocks[next];
@@ -164,7 +166,9 @@ impl Sink for Informed<'_> {
     }
 
     fn frame(&mut self, site: u32, before: bool) {
-        self.site = site;
+        if site != 0 {
+            self.site = site;
+        }
         if self.explain {
             self.writer.record(&[memory::FRAME | (self.number as u64) << 8 | (before as u64) << 24, site as u64]);
         }
@@ -173,7 +177,10 @@ impl Sink for Informed<'_> {
     fn word(&mut self, word: u64) {
         let address = word as usize;
         if pool::on_stack(self.number as usize, address) {
-            self.add(2, (address - pool::base(self.number as usize)) as u64);
+            match local::layout().find(address) {
+                Some((index, offset)) => self.add(2, (index as u64) << 32 | offset as u64),
+                None => self.add(4, (address - pool::base(self.number as usize)) as u64),
+            }
         } else if Heap::contains(address)
             && let Some((index, offset)) = self.block(address)
         {
@@ -232,7 +239,7 @@ impl Search {
         let ([low, high], blocks, count) = (informed.lanes.finish(), informed.blocks, informed.count);
         let stack = !self.stack_known[number as usize] as u64;
         writer.record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
-        for &(start, size) in &blocks[..count] {
+        for &(start, size) in local::layout().objects().iter().chain(&blocks[..count]) {
             writer.record(&[memory::BLOCK, names::object(start).0, size as u64]);
         }
     }

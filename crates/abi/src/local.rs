@@ -79,14 +79,15 @@ pub mod memory {
     /// 1 | thread << 8 | stack << 24; then the hash, the lower half first: what a thread is now, with the blocks that only it has
     /// by their content, and whether nobody else has an address of its stack.
     pub const THREAD: u64 = 1;
-    /// 2; then the object at its beginning and the length in bytes: a block that only the thread of the record before has.
+    /// 2; then the object at its beginning and the length in bytes: a live object on the stack of the thread of
+    /// the record before, or a block that only that thread has.
     pub const BLOCK: u64 = 2;
     /// With `options::EXPLAIN`. 3 | thread << 8 | reason << 24; then the site: why a thread is like no other, see [`why`].
     pub const WHY: u64 = 3;
     /// The same. 4 | thread << 8 | before << 24; then the site: the words of a frame follow.
     pub const FRAME: u64 = 4;
-    /// The same. 5 | thread << 8 | kind << 24; then the word. Kinds: 0 code, 1 a value, 2 an address on the own stack as an
-    /// offset, 3 an address in a block of its own as the block's number and the offset.
+    /// The same. 5 | thread << 8 | kind << 24; then the word. Kinds: 0 code, 1 a value, 2 an address in a live object
+    /// of the own stack as the object's number and the offset, 4 an address elsewhere on it as an offset, 3 an address in a block of its own as the block's number and the offset.
     pub const WORD: u64 = 5;
 }
 

@@ -51,7 +51,7 @@ pub struct ThreadMemory {
     pub local: LocalState,
     /// Nobody else has an address of its stack and its thread-local variables.
     pub stack: bool,
-    /// The blocks that only it has, in the order in which its local state leads to them: where, and how many bytes.
+    /// The live objects on its stack, and the blocks that only it has, in the order in which its local state leads to them: where, and how many bytes.
     pub blocks: Vec<(ObjectId, u64)>,
 }
 

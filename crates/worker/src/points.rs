@@ -109,8 +109,7 @@ impl Points {
         for live in residual.map_or(&[][..], |r| &r.live) {
             end += match live.kind {
                 LiveKind::Value { words } => words as usize,
-                // Its address, then its content.
-                LiveKind::Object { size, .. } => 1 + (size as usize).div_ceil(8),
+                LiveKind::Object { size, .. } => (size as usize).div_ceil(8),
             };
             if word < end {
                 return live.name.clone().map_or(Local::Unnamed, Local::Named);

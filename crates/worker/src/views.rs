@@ -11,10 +11,12 @@ use symdpor_trace::ThreadId;
 pub enum Word {
     Code(u64),
     Value(u64),
-    /// An address on the own stack, as an offset.
-    OwnStack(u64),
+    /// An address in a live object of the own stack: its number and the offset.
+    OwnObject(u64),
     /// An address in a block of its own.
     OwnBlock(u64),
+    /// An address elsewhere on the own stack, as an offset.
+    OwnStack(u64),
 }
 
 /// A frame, from the innermost outwards. What comes before the first frame has site 0.
@@ -84,10 +86,9 @@ fn record(word: u64, view: &mut ThreadView, reader: &mut Reader<'_>) -> Result<(
         }
         memory::WORD => {
             let value = reader.u64()?;
-            let word = [Word::Code(value), Word::Value(value), Word::OwnStack(value), Word::OwnBlock(value)]
-                .get(detail as usize)
-                .copied()
-                .ok_or(Damaged("a kind of word"))?;
+            let kinds = [Word::Code, Word::Value, Word::OwnObject, Word::OwnBlock, Word::OwnStack];
+            let kind = kinds.get(detail as usize).ok_or(Damaged("a kind of word"))?;
+            let word = kind(value);
             view.frames.last_mut().ok_or(Damaged("a word without a frame"))?.words.push(word);
         }
         _ => return Err(Damaged("a record of memory")),

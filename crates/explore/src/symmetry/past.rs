@@ -301,7 +301,8 @@ fn corresponding(a: &ThreadMemory, b: &ThreadMemory) -> Option<Vec<Pair>> {
     let stacks = Pair { one: stack(a.thread), other: stack(b.thread), bytes: stack_of(0).1 };
     let blocks = a.blocks.iter().zip(&b.blocks);
     let pairs = blocks.map(|(a, b)| Pair { one: a.0.0, other: b.0.0, bytes: a.1.div_ceil(8) * 8 });
-    Some(std::iter::once(stacks).chain(pairs).collect())
+    // What lies on the stacks besides corresponds by its distance from the end.
+    Some(pairs.chain([stacks]).collect())
 }
 
 fn component_of(order: &Order, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {
