@@ -156,7 +156,22 @@ fn difference(
             theirs.len()
         );
     }
-    "a thread-local variable, a thread-specific value, errno, or a block that one of them was given".to_owned()
+    let outside = |v: &ThreadView| v.frames.iter().filter(|f| f.site == 0).map(|f| f.words.clone()).collect::<Vec<_>>();
+    let (mine, theirs) = (outside(one), outside(other));
+    if mine.get(1) != theirs.get(1) {
+        return "a thread-local variable, a thread-specific value or errno".to_owned();
+    }
+    let words = || mine.get(2).into_iter().flatten().zip(theirs.get(2).into_iter().flatten());
+    match words().find(|(a, b)| a != b) {
+        Some((a, b)) => format!(
+            "their own heap blocks (what they were started with, say) hold {} in thread {} and {} in thread {}",
+            show_word(a),
+            one.thread.0,
+            show_word(b),
+            other.thread.0
+        ),
+        None => "their own heap blocks have different sizes".to_owned(),
+    }
 }
 
 fn frame_difference(

@@ -14,7 +14,8 @@ use crate::traces;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 use symdpor_abi::channel::options as bits;
 use symdpor_explore::{AllInterleavings, Dpor, Explorer, Rule, SourceSets};
 use symdpor_report::{Counts, ErrorEntry, Summary, SymmetryCounts, TextOptions, Verdict, json, text};
@@ -56,12 +57,19 @@ fn symmetry_bits(options: &RunOptions) -> u32 {
 fn explorer(options: &RunOptions) -> Box<dyn Explorer> {
     let rule = Rule::SOUND;
     match options.reduction {
-        Reduction::Dpor if options.symmetry != Symmetry::Off => Box::new(Dpor::with_symmetry(rule)),
-        Reduction::Source if options.symmetry != Symmetry::Off => Box::new(SourceSets::with_symmetry(rule)),
+        Reduction::Dpor if options.symmetry != Symmetry::Off => Box::new(Dpor::with_symmetry(rule).timed(nanos)),
+        Reduction::Source if options.symmetry != Symmetry::Off => {
+            Box::new(SourceSets::with_symmetry(rule).timed(nanos))
+        }
         Reduction::None => Box::new(AllInterleavings::new()),
         Reduction::Dpor => Box::new(Dpor::new()),
         Reduction::Source => Box::new(SourceSets::new()),
     }
+}
+
+fn nanos() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
 /// Better now than after an hour.

@@ -187,7 +187,7 @@ impl<'a> Search<'a> {
             told_apart: symmetry.told_apart,
             past_differs: symmetry.past_differs,
             questions: symmetry.asked,
-            time: self.symmetry.time,
+            time: Duration::from_nanos(symmetry.nanos) + self.session.describing(),
         };
     }
 

@@ -3,6 +3,7 @@
 //! Each execution repeats a prefix of the one before; that it does so is checked here, for every execution.
 
 use std::error::Error;
+use std::time::{Duration, Instant};
 use symdpor_abi::channel::{Header, Outcome, options};
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::{Choice, End, Execution, ObjectId, Plan};
@@ -25,6 +26,8 @@ pub struct Session {
     trace: Trace,
     execution: Execution,
     pub points: Points,
+    /// Time that went into descriptions.
+    describing: Duration,
 }
 
 /// What became of a plan.
@@ -73,7 +76,12 @@ impl Session {
             trace: Trace::default(),
             execution,
             points: Points::default(),
+            describing: Duration::ZERO,
         }
+    }
+
+    pub fn describing(&self) -> Duration {
+        self.describing
     }
 
     pub fn execution(&self) -> &Execution {
@@ -112,7 +120,10 @@ impl Session {
             let answer = self.worker.run(request, stop)?;
             let Answer::Done(_, header) = &answer else { return Ok(answer) };
             let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };
-            match self.points.describe(channel, header, worker) {
+            let started = Instant::now();
+            let described = self.points.describe(channel, header, worker);
+            self.describing += started.elapsed();
+            match described {
                 Ok(true) => request.options &= !options::SHOW_OUTPUT,
                 Ok(false) => return Ok(answer),
                 Err(_) => return Ok(Answer::Died(Death::Damaged)),

@@ -124,6 +124,7 @@ struct Informed<'a> {
 
 impl Informed<'_> {
     fn contents(&mut self) {
+        self.frame(0, false);
         // Corresponding objects are renamed granule by granule.
         local::layout().objects().iter().for_each(|(start, _)| self.code((start & 7) as u64));
         let mut next = 0;

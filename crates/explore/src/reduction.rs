@@ -16,6 +16,7 @@
 use crate::explorer::{Explorer, Statistics};
 use crate::history::{History, Race};
 use crate::symmetry::rule::Rule;
+use crate::symmetry::timer::Clock;
 use crate::symmetry::{Answer, Counters, Skip, Symmetry};
 use crate::tree::{Node, Tree};
 use symdpor_trace::{End, Execution, Op, PendingOp, Plan, ThreadId, ThreadSet};
@@ -90,6 +91,14 @@ impl<S: Strategy> Reduction<S> {
         Reduction::default()
     }
 
+    /// Measures how long symmetry takes.
+    pub fn timed(mut self, clock: Clock) -> Self {
+        if let Some(symmetry) = &mut self.symmetry {
+            symmetry.timer.set(clock);
+        }
+        self
+    }
+
     /// Leaves out branches by symmetry.
     pub fn with_symmetry(rule: Rule) -> Self {
         Reduction { symmetry: Some(Symmetry::new(rule)), ..Reduction::default() }
@@ -122,7 +131,9 @@ impl<S: Strategy> Reduction<S> {
                 }
             }
             if let Some(symmetry) = &mut self.symmetry {
+                let started = symmetry.timer.start();
                 symmetry.push(position, execution);
+                symmetry.timer.stop(started);
             }
             self.history.push(step.thread, &step.op, &mut self.races);
             self.reverse_races();
@@ -210,7 +221,9 @@ impl<S: Strategy> Reduction<S> {
             .filter(|t| self.exists(*t) && !alive.contains(*t))
             .collect();
         if let Some(symmetry) = &mut self.symmetry {
+            let started = symmetry.timer.start();
             symmetry.end(&pending, &ended, &mut self.history);
+            symmetry.timer.stop(started);
         }
     }
 
@@ -225,7 +238,10 @@ impl<S: Strategy> Reduction<S> {
         let Some(symmetry) = &mut self.symmetry else { return Leave::No };
         self.sleepers.clear();
         self.tree.inherited(position, &mut self.sleepers);
-        let skip = match symmetry.may_skip(position, thread, &self.sleepers, &mut self.history) {
+        let started = symmetry.timer.start();
+        let answer = symmetry.may_skip(position, thread, &self.sleepers, &mut self.history);
+        symmetry.timer.stop(started);
+        let skip = match answer {
             Answer::Skip(skip) => skip,
             Answer::No => return Leave::No,
             Answer::Ask => return Leave::Ask,
@@ -241,8 +257,10 @@ impl<S: Strategy> Reduction<S> {
         self.history.races(thread, &skip.op, &mut self.races);
         self.reverse_races();
         if let Some(symmetry) = &mut self.symmetry {
+            let started = symmetry.timer.start();
             symmetry.mirrored_races(position, skip, &mut self.history, &mut self.mirrored);
             symmetry.add_skipped(position, skip);
+            symmetry.timer.stop(started);
         }
         for (earlier, thread) in self.mirrored.drain(..) {
             self.tree.require(earlier, thread);
@@ -276,9 +294,11 @@ impl<S: Strategy> Reduction<S> {
         let (thread, op) = self.tree.current(position);
         if let (Some(symmetry), Some(op)) = (&mut self.symmetry, op) {
             self.history.truncate(position + 1);
+            let started = symmetry.timer.start();
             symmetry.truncate(position + 1);
             symmetry.absorb(position, thread, &op, &self.history);
             symmetry.truncate(position);
+            symmetry.timer.stop(started);
         }
         self.history.truncate(position);
         if self.tree.next_alternative(position) {
@@ -333,6 +353,9 @@ impl<S: Strategy> Explorer for Reduction<S> {
     }
 
     fn next(&mut self, last: &Execution) -> Option<Plan> {
+        if let Some(symmetry) = &mut self.symmetry {
+            symmetry.timer.next_execution();
+        }
         let Some(waiting) = self.waiting.take() else {
             let analysed = self.analyse(last);
             return self.analysed(analysed, last);
@@ -355,7 +378,7 @@ impl<S: Strategy> Explorer for Reduction<S> {
     }
 
     fn symmetry(&self) -> Counters {
-        self.symmetry.as_ref().map_or(Counters::default(), |s| s.counters)
+        self.symmetry.as_ref().map_or(Counters::default(), |s| Counters { nanos: s.timer.nanos(), ..s.counters })
     }
 
     fn depth(&self) -> usize {

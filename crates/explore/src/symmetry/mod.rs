@@ -16,6 +16,7 @@ pub mod order;
 pub mod past;
 pub mod rule;
 pub mod summary;
+pub mod timer;
 
 use crate::history::{History, named_thread};
 use exchange::Exchange;
@@ -24,6 +25,7 @@ use rule::Rule;
 use std::rc::Rc;
 use summary::{Entry, Summary, TRACKED, plain_op};
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
+use timer::Timer;
 
 /// How often the rule was asked, and what it said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,6 +39,8 @@ pub struct Counters {
     pub cut: u64,
     /// Questions for the threads' memory.
     pub asked: u64,
+    /// What all of it has taken, if there is a clock.
+    pub nanos: u64,
 }
 
 /// A branch that has been explored: the thread, its operation, and what happened.
@@ -81,6 +85,7 @@ pub struct Symmetry {
     /// The summary of the part below the node that is looked at next.
     carry: Summary,
     pub counters: Counters,
+    pub timer: Timer,
 }
 
 impl Symmetry {
@@ -91,6 +96,7 @@ impl Symmetry {
             nodes: Vec::new(),
             carry: Summary::default(),
             counters: Counters::default(),
+            timer: Timer::default(),
         }
     }
 

@@ -1,0 +1,42 @@
+//! How long the analysis takes, from every sixteenth execution: a clock costs as much as what it would measure.
+
+/// Nanoseconds from any fixed point. The explorers have no clock of their own.
+pub type Clock = fn() -> u64;
+
+const SAMPLED: u64 = 16;
+
+#[derive(Default)]
+pub struct Timer {
+    clock: Option<Clock>,
+    executions: u64,
+    running: bool,
+    nanos: u64,
+}
+
+impl Timer {
+    pub fn set(&mut self, clock: Clock) {
+        self.clock = Some(clock);
+    }
+
+    /// Another execution is looked at.
+    pub fn next_execution(&mut self) {
+        self.running = self.clock.is_some() && self.executions.is_multiple_of(SAMPLED);
+        self.executions += 1;
+    }
+
+    pub fn start(&self) -> Option<u64> {
+        self.clock.filter(|_| self.running).map(|clock| clock())
+    }
+
+    pub fn stop(&mut self, started: Option<u64>) {
+        if let (Some(started), Some(clock)) = (started, self.clock) {
+            self.nanos += clock().saturating_sub(started);
+        }
+    }
+
+    /// All of it, by extrapolation.
+    pub fn nanos(&self) -> u64 {
+        let sampled = self.executions.div_ceil(SAMPLED).max(1);
+        (u128::from(self.nanos) * u128::from(self.executions) / u128::from(sampled)) as u64
+    }
+}
