@@ -20,7 +20,7 @@ pub mod timer;
 
 use crate::history::{History, named_thread};
 use exchange::Exchange;
-use past::{Past, Twins};
+use past::{Branch, Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
 use summary::{Entry, Summary, TRACKED, plain_op};
@@ -148,7 +148,7 @@ impl Symmetry {
         if op.access().is_some() || op.is_global() {
             below.add_op(Entry { thread, op: plain_op(op), after });
         }
-        self.past.accesses_of(position).for_each(|a| below.add_access(a));
+        self.past.add_accesses(position, history, &mut below);
         if self.rule.joins {
             self.past.joins(position, thread, op, self.rule.results, &mut below);
         }
@@ -234,7 +234,9 @@ impl Symmetry {
             self.counters.told_apart += 1;
             return Answer::No;
         }
-        if !self.past.is_alike(&summary, &exchange, &op, &self.rule) {
+        let moved = history.moved_since(since);
+        let branch = Branch { summary: &summary, since: since as u32, moved: &moved };
+        if !self.past.is_alike(&branch, &exchange, &op, &self.rule) {
             self.counters.past_differs += 1;
             return Answer::No;
         }

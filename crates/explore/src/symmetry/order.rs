@@ -9,11 +9,14 @@
 //! an operation releases covers itself and not what comes after it in the same transition.
 
 use crate::history::named_thread;
+use crate::symmetry::summary::TRACKED;
 use rustc_hash::FxHashMap;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_trace::ThreadId;
 
-pub type Clock = Vec<u32>;
+/// Per thread, the last epoch that is known. Of threads beyond the tracked ones nothing is known from below, and
+/// everything from above.
+pub type Clock = [u32; TRACKED];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
@@ -21,10 +24,10 @@ pub enum Bound {
     Most,
 }
 
+#[derive(Clone, Copy)]
 enum Undo {
     Thread(usize, Clock),
     Object((u64, u8), Option<Clock>),
-    Threads(usize),
 }
 
 pub struct Order {
@@ -44,21 +47,18 @@ pub fn tail_epoch(position: usize) -> u32 {
     2 * position as u32 + 2
 }
 
-pub fn component(clock: &[u32], thread: ThreadId) -> u32 {
-    clock.get(thread.index()).copied().unwrap_or(0)
+/// One more than the position of the event that an epoch belongs to; 0 for none.
+pub fn after_epoch(epoch: u32) -> u32 {
+    epoch.div_ceil(2)
 }
 
 fn set(clock: &mut Clock, thread: usize, epoch: u32) {
-    if clock.len() <= thread {
-        clock.resize(thread + 1, 0);
+    if let Some(own) = clock.get_mut(thread) {
+        *own = epoch;
     }
-    clock[thread] = epoch;
 }
 
-pub fn join(clock: &mut Clock, other: &[u32]) {
-    if clock.len() < other.len() {
-        clock.resize(other.len(), 0);
-    }
+fn join(clock: &mut Clock, other: &Clock) {
     clock.iter_mut().zip(other).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
 }
 
@@ -84,13 +84,22 @@ impl Order {
     }
 
     /// What the thread knows.
-    pub fn clock(&self, thread: ThreadId) -> &[u32] {
-        self.threads.get(thread.index()).map_or(&[], |c| c)
+    pub fn clock(&self, thread: ThreadId) -> Clock {
+        self.threads.get(thread.index()).copied().unwrap_or([0; TRACKED])
+    }
+
+    /// What a clock tells of a thread.
+    pub fn component(&self, clock: &Clock, of: ThreadId) -> u32 {
+        match clock.get(of.index()) {
+            Some(epoch) => *epoch,
+            None if self.bound == Bound::Least => 0,
+            None => u32::MAX,
+        }
     }
 
     /// What the thread would know once it had done the operation.
     pub fn clock_after(&self, thread: ThreadId, op: &Op) -> Clock {
-        let mut clock = self.clock(thread).to_vec();
+        let mut clock = self.clock(thread);
         self.acquire(&mut clock, op);
         clock
     }
@@ -142,11 +151,10 @@ impl Order {
     }
 
     fn save(&mut self, thread: usize) {
-        while self.threads.len() <= thread {
-            self.undo.push(Undo::Threads(self.threads.len()));
-            self.threads.push(Clock::new());
+        if self.threads.len() <= thread {
+            self.threads.resize(thread + 1, [0; TRACKED]);
         }
-        self.undo.push(Undo::Thread(thread, self.threads[thread].clone()));
+        self.undo.push(Undo::Thread(thread, self.threads[thread]));
     }
 
     /// Adds the next event.
@@ -155,14 +163,14 @@ impl Order {
         self.marks.push(self.undo.len());
         let t = thread.index();
         self.save(t);
-        let mut clock = std::mem::take(&mut self.threads[t]);
+        let mut clock = self.threads[t];
         self.acquire(&mut clock, op);
         set(&mut clock, t, op_epoch(position));
         self.release(op, &clock);
         let named = named_thread(op).map(ThreadId::index).filter(|&n| n != t);
         if let (OpKind::ThreadCreate, Some(child)) = (op.kind, named) {
             self.save(child);
-            self.threads[child] = clock.clone();
+            self.threads[child] = clock;
             set(&mut self.threads[child], child, tail_epoch(position));
         }
         if let (OpKind::CondSignal, Some(woken), Bound::Most) = (op.kind, named, self.bound) {
@@ -176,19 +184,19 @@ impl Order {
     fn release(&mut self, op: &Op, clock: &Clock) {
         let (keys, how) = self.released(op);
         for key in keys.into_iter().flatten() {
-            let old = self.objects.get(&key).cloned();
+            let old = self.objects.get(&key).copied();
             match (&how, &old) {
                 (Release::No, _) => continue,
                 (Release::Forget, _) => {
                     self.objects.remove(&key);
                 }
                 (Release::Merge, Some(old)) => {
-                    let mut merged = old.clone();
+                    let mut merged = *old;
                     join(&mut merged, clock);
                     self.objects.insert(key, merged);
                 }
                 (Release::Merge | Release::Set, _) => {
-                    self.objects.insert(key, clock.clone());
+                    self.objects.insert(key, *clock);
                 }
             }
             self.undo.push(Undo::Object(key, old));
@@ -208,7 +216,6 @@ impl Order {
                     Some(Undo::Object(key, None)) => {
                         self.objects.remove(&key);
                     }
-                    Some(Undo::Threads(len)) => self.threads.truncate(len),
                     None => {}
                 }
             }

@@ -2,9 +2,9 @@
 
 use crate::history::{History, named_thread};
 use crate::symmetry::exchange::{Exchange, Pair};
-use crate::symmetry::order::{Bound, Clock, Order, component, op_epoch, tail_epoch};
+use crate::symmetry::order::{Bound, Clock, Order, after_epoch, op_epoch, tail_epoch};
 use crate::symmetry::rule::Rule;
-use crate::symmetry::summary::{Summary, TRACKED};
+use crate::symmetry::summary::{PlainEntry, Summary, TRACKED};
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
 use symdpor_abi::object::{ObjectId, Region};
@@ -198,6 +198,23 @@ impl Past {
         })
     }
 
+    /// Adds the plain accesses of the event at `position`, which is the last one of the history.
+    pub fn add_accesses(&mut self, position: usize, history: &History, summary: &mut Summary) {
+        let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
+        if !self.accesses.iter().any(any) {
+            return;
+        }
+        catch_up(&mut self.least, history);
+        for thread in 0..self.accesses.len() {
+            let thread = ThreadId(thread as u16);
+            let mut after = self.least.clock(thread).map(after_epoch);
+            let known = after;
+            let told = |t: ThreadId, at: u32| t == thread || known.get(t.index()).is_some_and(|a| *a > at);
+            self.joined(told, &mut after);
+            summary.add_accesses(self.accesses_of(position).filter(|a| a.thread == thread), after);
+        }
+    }
+
     /// Notes in `after` which threads have been joined by an event that `known` tells of.
     pub fn joined(&self, known: impl Fn(ThreadId, u32) -> bool, after: &mut [u32; TRACKED]) {
         for join in self.joins.iter().filter(|j| known(j.joiner, j.position)) {
@@ -247,12 +264,8 @@ impl Past {
 
     /// Brings both orders up to the current state.
     pub fn catch_up(&mut self, history: &History) {
-        for order in [&mut self.least, &mut self.most] {
-            order.truncate(history.len());
-            while let Some((thread, op)) = history.event(order.len()) {
-                order.push(thread, op);
-            }
-        }
+        catch_up(&mut self.least, history);
+        catch_up(&mut self.most, history);
     }
 
     /// Whether plain accesses between two joins of a run meet others, of the branch or from before it.
@@ -260,7 +273,7 @@ impl Past {
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
         summary.between().iter().any(|between| {
-            let branch = summary.plain().iter().any(|a| conflicts(between, a));
+            let branch = summary.plain().iter().any(|e| conflicts(between, &e.access));
             let visible = || {
                 let ops = summary.visible().iter().flat_map(|e| atomic_accesses(e.thread, &e.op));
                 ops.into_iter().any(|a| conflicts(between, &a))
@@ -276,18 +289,30 @@ impl Past {
 
     /// Whether no access before the branch relates otherwise to what would happen in it than it does to what happened in
     /// the twin's.
-    pub fn is_alike(&self, summary: &Summary, exchange: &Exchange, op: &Op, rule: &Rule) -> bool {
+    pub fn is_alike(&self, branch: &Branch<'_>, exchange: &Exchange, op: &Op, rule: &Rule) -> bool {
         if !rule.plain {
             return true;
         }
         let (twin, thread) = (exchange.one, exchange.other);
-        let known_then = self.most.clock_after(twin, &exchange.op(op));
-        let known_now = self.least.clock_after(thread, op);
-        let other_then = self.most.clock(thread);
-        let other_now = self.least.clock(twin);
-        let view = View { past: self, summary, exchange, rule, known_now: &known_now };
-        view.unchanged(twin, &known_then, thread, &known_now) && view.unchanged(thread, other_then, twin, other_now)
+        let view = View { past: self, branch, exchange, rule, known_now: self.least.clock_after(thread, op) };
+        view.unchanged(twin, &self.most.clock_after(twin, &exchange.op(op)), thread, &view.known_now)
+            && view.unchanged(thread, &self.most.clock(thread), twin, &self.least.clock(twin))
     }
+}
+
+fn catch_up(order: &mut Order, history: &History) {
+    order.truncate(history.len());
+    while let Some((thread, op)) = history.event(order.len()) {
+        order.push(thread, op);
+    }
+}
+
+/// The twin's branch.
+pub struct Branch<'a> {
+    pub summary: &'a Summary,
+    /// Where it was explored, and who has moved since then.
+    pub since: u32,
+    pub moved: &'a ThreadSet,
 }
 
 /// The memory of two threads that corresponds, if each has its own to itself.
@@ -306,25 +331,26 @@ fn corresponding(a: &ThreadMemory, b: &ThreadMemory) -> Option<Vec<Pair>> {
 }
 
 fn component_of(order: &Order, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {
-    move |of| if of == thread { u32::MAX } else { component(order.clock(thread), of) }
+    let clock = order.clock(thread);
+    move |of| if of == thread { u32::MAX } else { order.component(&clock, of) }
 }
 
 struct View<'a> {
     past: &'a Past,
-    summary: &'a Summary,
+    branch: &'a Branch<'a>,
     exchange: &'a Exchange,
     rule: &'a Rule,
     /// What the skipped thread would know after its first operation.
-    known_now: &'a Clock,
+    known_now: Clock,
 }
 
 impl View<'_> {
     /// No access that `before` knows of and `after` does not would race in the branch.
-    fn unchanged(&self, before: ThreadId, known: &[u32], after: ThreadId, known_after: &[u32]) -> bool {
+    fn unchanged(&self, before: ThreadId, known: &Clock, after: ThreadId, known_after: &Clock) -> bool {
         for (t, log) in self.past.accesses.iter().enumerate() {
             let of = ThreadId(t as u16);
-            let upper = if of == before { u32::MAX } else { component(known, of) };
-            let lower = if of == after { u32::MAX } else { component(known_after, of) };
+            let upper = if of == before { u32::MAX } else { self.past.most.component(known, of) };
+            let lower = if of == after { u32::MAX } else { self.past.least.component(known_after, of) };
             if upper <= lower {
                 continue;
             }
@@ -339,29 +365,41 @@ impl View<'_> {
     fn would_race(&self, logged: &Logged) -> bool {
         let access = &logged.access;
         let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
-        let plain = !logged.atomic || self.rule.mixed;
-        let exchanged = |a: &PlainAccess| self.exchange.access(a);
-        if plain {
-            let others = self.summary.plain().iter().map(exchanged);
-            if others.filter(conflicts).any(|a| self.is_unknown(logged, a.thread)) {
-                return true;
-            }
+        let summary = self.branch.summary;
+        if (!logged.atomic || self.rule.mixed)
+            && summary
+                .plain()
+                .iter()
+                .any(|e| conflicts(&self.exchange.access(&e.access)) && self.is_unordered(logged, e))
+        {
+            return true;
         }
         if !logged.atomic && self.rule.mixed {
-            let ops = self.summary.visible().iter();
-            let others = ops.flat_map(|e| atomic_accesses(e.thread, &e.op)).map(|a| exchanged(&a));
-            return others.filter(conflicts).any(|a| self.is_unknown(logged, a.thread));
+            let ops = summary.visible().iter().flat_map(|e| atomic_accesses(e.thread, &e.op));
+            let mut others = ops.map(|a| self.exchange.access(&a)).filter(conflicts);
+            return others.any(|a| self.is_unknown(logged, a.thread));
         }
         false
     }
 
-    fn is_unknown(&self, logged: &Logged, thread: ThreadId) -> bool {
-        let of = logged.access.thread;
-        if thread == of || !self.rule.third && thread != self.exchange.one && thread != self.exchange.other {
+    /// Whether a plain access of the branch, with the threads exchanged, would not be ordered after the logged one.
+    fn is_unordered(&self, logged: &Logged, entry: &PlainEntry) -> bool {
+        if !self.is_unknown(logged, self.exchange.thread(entry.access.thread)) {
             return false;
         }
-        let least = self.past.least.clock(thread);
-        let known = if thread == self.exchange.other { component(self.known_now, of) } else { component(least, of) };
-        known < logged.epoch
+        let came_before = entry.after(self.branch.since).filter(|t| !self.branch.moved.contains(*t));
+        let of = logged.access.thread;
+        !came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged))
+    }
+
+    fn is_unknown(&self, logged: &Logged, thread: ThreadId) -> bool {
+        let third = thread != self.exchange.one && thread != self.exchange.other;
+        thread != logged.access.thread && (self.rule.third || !third) && !self.knows(thread, logged)
+    }
+
+    fn knows(&self, thread: ThreadId, logged: &Logged) -> bool {
+        let of = logged.access.thread;
+        let clock = if thread == self.exchange.other { self.known_now } else { self.past.least.clock(thread) };
+        self.past.least.component(&clock, of) >= logged.epoch
     }
 }

@@ -8,7 +8,7 @@ use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet};
 
 /// Of so many threads it is known whether they have gone before an operation. Knowing less is safe.
-pub const TRACKED: usize = 16;
+pub const TRACKED: usize = 32;
 /// More plain accesses than this are taken for accesses to anything.
 const MAX_PLAIN: usize = 2048;
 
@@ -46,6 +46,29 @@ pub fn plain_op(op: &Op) -> Op {
     Op { order: 0, arg: if tried { TRIED } else { 0 }, ..*op }
 }
 
+/// Plain accesses, with what they certainly come after by the order that races are judged by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlainEntry {
+    pub access: PlainAccess,
+    pub after: [u32; TRACKED],
+}
+
+impl PlainEntry {
+    fn key(&self) -> (u16, u64, u32, u8, bool) {
+        access_key(&self.access)
+    }
+
+    fn merge(&mut self, other: &PlainEntry) {
+        self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
+    }
+
+    /// The threads that an occurrence beyond `position` has certainly come after, its own not among them.
+    pub fn after(&self, position: u32) -> impl Iterator<Item = ThreadId> + '_ {
+        let later = move |(t, p): (usize, &u32)| (*p > position).then_some(ThreadId(t as u16));
+        self.after.iter().enumerate().filter_map(later).filter(|t| *t != self.access.thread)
+    }
+}
+
 fn access_key(a: &PlainAccess) -> (u16, u64, u32, u8, bool) {
     (a.thread.0, a.object.0, a.granules, a.mask, a.write)
 }
@@ -54,7 +77,7 @@ fn access_key(a: &PlainAccess) -> (u16, u64, u32, u8, bool) {
 pub struct Summary {
     /// Sorted, each once.
     visible: Vec<Entry>,
-    plain: Vec<PlainAccess>,
+    plain: Vec<PlainEntry>,
     /// Sorted: pairs that are told apart, the lower first.
     apart: Vec<(ThreadId, ThreadId)>,
     /// Threads in such a set are told apart from all that are not.
@@ -94,7 +117,7 @@ impl Summary {
         &self.visible
     }
 
-    pub fn plain(&self) -> &[PlainAccess] {
+    pub fn plain(&self) -> &[PlainEntry] {
         &self.plain
     }
 
@@ -106,8 +129,12 @@ impl Summary {
         unite(&mut self.visible, &[entry], Entry::key, Entry::merge);
     }
 
-    pub fn add_access(&mut self, access: PlainAccess) {
-        unite(&mut self.plain, &[access], access_key, |_, _| {});
+    /// Adds plain accesses that come after the same events.
+    pub fn add_accesses(&mut self, accesses: impl Iterator<Item = PlainAccess>, after: [u32; TRACKED]) {
+        let mut entries: Vec<PlainEntry> = accesses.map(|access| PlainEntry { access, after }).collect();
+        entries.sort_unstable_by_key(PlainEntry::key);
+        entries.dedup();
+        unite(&mut self.plain, &entries, PlainEntry::key, PlainEntry::merge);
     }
 
     pub fn add_between(&mut self, access: PlainAccess) {
@@ -134,7 +161,7 @@ impl Summary {
 
     pub fn merge(&mut self, other: &Summary) {
         unite(&mut self.visible, &other.visible, Entry::key, Entry::merge);
-        unite(&mut self.plain, &other.plain, access_key, |_, _| {});
+        unite(&mut self.plain, &other.plain, PlainEntry::key, PlainEntry::merge);
         unite(&mut self.apart, &other.apart, |p| *p, |_, _| {});
         unite(&mut self.between, &other.between, access_key, |_, _| {});
         other.groups.iter().for_each(|g| self.add_group(g));
@@ -143,8 +170,11 @@ impl Summary {
 
     fn limit(&mut self) {
         if self.plain.len() > MAX_PLAIN {
-            self.plain.iter_mut().for_each(anything);
-            self.plain.dedup();
+            let all = std::mem::take(&mut self.plain);
+            for mut entry in all {
+                anything(&mut entry.access);
+                unite(&mut self.plain, &[entry], PlainEntry::key, PlainEntry::merge);
+            }
         }
         if self.between.len() > MAX_PLAIN {
             self.between.iter_mut().for_each(anything);
@@ -156,11 +186,10 @@ impl Summary {
     pub fn exchanged(&self, exchange: &Exchange) -> Summary {
         let mut visible: Vec<Entry> = self.visible.iter().map(|e| exchange_entry(e, exchange)).collect();
         visible.sort_unstable_by_key(Entry::key);
-        let accesses = |from: &[PlainAccess]| {
-            let mut list: Vec<PlainAccess> = from.iter().map(|a| exchange.access(a)).collect();
-            list.sort_unstable_by_key(access_key);
-            list
-        };
+        let mut plain: Vec<PlainEntry> = self.plain.iter().map(|e| exchange_plain(e, exchange)).collect();
+        plain.sort_unstable_by_key(PlainEntry::key);
+        let mut between: Vec<PlainAccess> = self.between.iter().map(|a| exchange.access(a)).collect();
+        between.sort_unstable_by_key(access_key);
         let pair = |&(x, y): &(ThreadId, ThreadId)| {
             let (x, y) = (exchange.thread(x), exchange.thread(y));
             (x.min(y), x.max(y))
@@ -168,7 +197,7 @@ impl Summary {
         let mut apart: Vec<_> = self.apart.iter().map(pair).collect();
         apart.sort_unstable();
         let groups = self.groups.iter().map(|g| exchange.threads(g)).collect();
-        Summary { visible, plain: accesses(&self.plain), apart, groups, between: accesses(&self.between) }
+        Summary { visible, plain, apart, groups, between }
     }
 
     /// The summary as seen from before `child` was created: what it does is its creator's doing.
@@ -187,12 +216,24 @@ impl Summary {
                 *after = 0;
             }
         }
-        for list in [&mut self.plain, &mut self.between] {
-            if list.iter().any(|a| a.thread == child) {
-                list.iter_mut().filter(|a| a.thread == child).for_each(|a| a.thread = creator);
-                list.sort_unstable_by_key(access_key);
-                list.dedup();
+        if self.plain.iter().any(|e| e.access.thread == child) {
+            let all = std::mem::take(&mut self.plain);
+            for mut entry in all {
+                if entry.access.thread == child {
+                    entry.access.thread = creator;
+                }
+                unite(&mut self.plain, &[entry], PlainEntry::key, PlainEntry::merge);
             }
+        }
+        for entry in &mut self.plain {
+            if let Some(after) = entry.after.get_mut(child.index()) {
+                *after = 0;
+            }
+        }
+        if self.between.iter().any(|a| a.thread == child) {
+            self.between.iter_mut().filter(|a| a.thread == child).for_each(|a| a.thread = creator);
+            self.between.sort_unstable_by_key(access_key);
+            self.between.dedup();
         }
         self.apart.retain(|&(x, y)| x != child && y != child);
         self.groups.iter_mut().for_each(|g| {
@@ -207,13 +248,21 @@ fn anything(access: &mut PlainAccess) {
 }
 
 fn exchange_entry(entry: &Entry, exchange: &Exchange) -> Entry {
-    let mut after = entry.after;
+    let after = exchange_after(&entry.after, exchange);
+    Entry { thread: exchange.thread(entry.thread), op: exchange.op(&entry.op), after }
+}
+
+fn exchange_plain(entry: &PlainEntry, exchange: &Exchange) -> PlainEntry {
+    PlainEntry { access: exchange.access(&entry.access), after: exchange_after(&entry.after, exchange) }
+}
+
+fn exchange_after(after: &[u32; TRACKED], exchange: &Exchange) -> [u32; TRACKED] {
+    let mut exchanged = *after;
     let (one, other) = (exchange.one.index(), exchange.other.index());
-    let of = |t: usize| entry.after.get(t).copied().unwrap_or(0);
     for (t, from) in [(one, other), (other, one)] {
-        if let Some(mine) = after.get_mut(t) {
-            *mine = of(from);
+        if let Some(mine) = exchanged.get_mut(t) {
+            *mine = after.get(from).copied().unwrap_or(0);
         }
     }
-    Entry { thread: exchange.thread(entry.thread), op: exchange.op(&entry.op), after }
+    exchanged
 }
