@@ -15,7 +15,7 @@
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
 use symdpor_abi::op::{Access, Op, OpKind};
-use symdpor_trace::{ThreadId, ThreadSet};
+use symdpor_trace::{ObjectId, ThreadId, ThreadSet};
 
 /// An event that an operation of another thread could have preceded.
 #[derive(Clone, Debug)]
@@ -29,6 +29,14 @@ pub struct Race {
     pub initials: ThreadSet,
     /// One of the initials: the thread that did begin it.
     pub first: ThreadId,
+}
+
+/// What an operation is known to come after: all that threads have done and known by now, the last release of objects.
+pub struct Known<'a> {
+    pub threads: &'a [ThreadId],
+    pub objects: &'a [ObjectId],
+    /// A thread that will have done this operation next.
+    pub first: (ThreadId, &'a Op),
 }
 
 #[derive(Clone)]
@@ -143,22 +151,25 @@ impl History {
         self.events.get(position..).unwrap_or(&[]).iter().map(|e| e.thread).collect()
     }
 
-    /// Adds the events that `op`, done later by `thread`, would race with if it came after all that the threads of `known`
-    /// have done and known by now. `first`: a thread that will have done this operation next.
-    pub fn uncovered(
-        &mut self,
-        thread: ThreadId,
-        op: &Op,
-        known: &[ThreadId],
-        first: (ThreadId, &Op),
-        races: &mut Vec<(usize, ThreadId)>,
-    ) {
+    /// How many events a thread has had.
+    pub fn number(&self, thread: ThreadId) -> u32 {
+        self.threads.get(thread.index()).map_or(0, |t| t.events.len() as u32)
+    }
+
+    /// The positions of a thread's events.
+    pub fn events_of(&self, thread: ThreadId) -> &[u32] {
+        self.threads.get(thread.index()).map_or(&[], |t| &t.events)
+    }
+
+    /// Adds the events that `op`, done later by `thread`, would race with if it came after what is known.
+    pub fn uncovered(&mut self, thread: ThreadId, op: &Op, known: &Known<'_>, races: &mut Vec<(usize, ThreadId)>) {
         let mut candidates = std::mem::take(&mut self.candidates);
         self.start(thread);
-        known.iter().for_each(|&t| self.join_thread(t));
-        if thread == first.0 || known.contains(&first.0) {
+        known.threads.iter().for_each(|&t| self.join_thread(t));
+        known.objects.iter().for_each(|&o| self.join(self.objects.last_write(o)));
+        if thread == known.first.0 || known.threads.contains(&known.first.0) {
             candidates.clear();
-            self.gather(first.1, &mut candidates);
+            self.gather(known.first.1, &mut candidates);
             candidates.iter().for_each(|&event| self.join(event));
         }
         candidates.clear();

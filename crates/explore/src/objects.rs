@@ -127,6 +127,12 @@ impl Objects {
         self.state(object).map_or(NONE, |s| s.acquired)
     }
 
+    /// The event that last wrote to all of an object, or `NONE`.
+    pub fn last_write(&self, object: ObjectId) -> u32 {
+        let same = |s: &&ObjectState| s.writes.iter().all(|w| *w == s.writes[0]);
+        self.state(object).filter(same).map_or(NONE, |s| s.writes[0])
+    }
+
     /// Adds the events that conflict with `op` and are covered by no later one of them. Several times perhaps, in no order.
     pub fn conflicts(&self, op: &Op, events: &mut Vec<u32>) {
         for (object, mask, access) in op.accesses() {

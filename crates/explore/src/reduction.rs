@@ -259,7 +259,7 @@ impl<S: Strategy> Reduction<S> {
         if let Some(symmetry) = &mut self.symmetry {
             let started = symmetry.timer.start();
             symmetry.mirrored_races(position, skip, &mut self.history, &mut self.mirrored);
-            symmetry.add_skipped(position, skip);
+            symmetry.add_skipped(position, skip, &self.history);
             symmetry.timer.stop(started);
         }
         for (earlier, thread) in self.mirrored.drain(..) {

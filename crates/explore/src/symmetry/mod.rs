@@ -13,17 +13,19 @@
 
 pub mod exchange;
 pub mod order;
+pub mod origin;
 pub mod past;
 pub mod rule;
 pub mod summary;
 pub mod timer;
 
-use crate::history::{History, named_thread};
+use crate::history::{History, Known, named_thread};
 use exchange::Exchange;
 use past::{Branch, Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
-use summary::{Entry, Summary, TRACKED, plain_op};
+use summary::{Entry, Summary, plain_op};
+use symdpor_abi::object::ObjectId;
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
 use timer::Timer;
 
@@ -126,11 +128,8 @@ impl Symmetry {
         self.carry = Summary::default();
         for (thread, op) in pending {
             if self.rule.pending && op.access().is_some() {
-                let mut after = [0; TRACKED];
-                history.past_of(*thread, &mut after);
-                let known = after;
-                self.past.joined(|joiner, at| joiner == *thread || after_of(&known, joiner) > at, &mut after);
-                self.carry.add_op(Entry { thread: *thread, op: plain_op(op), after });
+                let origin = self.past.origin_of_pending(*thread, history);
+                self.carry.add_op(Entry { thread: *thread, op: plain_op(op), origin });
             }
             if let (true, OpKind::ThreadJoin, Some(target)) = (self.rule.pending_joins, op.kind, named_thread(op)) {
                 self.past.blocked_join(*thread, target, ended, &mut self.carry);
@@ -141,12 +140,9 @@ impl Symmetry {
     /// Adds what lies below the node, and the step that leads there, to the node's current branch.
     pub fn absorb(&mut self, position: usize, thread: ThreadId, op: &Op, history: &History) {
         let mut below = std::mem::take(&mut self.carry);
-        let mut after = [0; TRACKED];
-        history.after(position, &mut after);
-        let known = after;
-        self.past.joined(|joiner, at| joiner == thread || after_of(&known, joiner) > at, &mut after);
         if op.access().is_some() || op.is_global() {
-            below.add_op(Entry { thread, op: plain_op(op), after });
+            let origin = self.past.origin(position, thread, history);
+            below.add_op(Entry { thread, op: plain_op(op), origin });
         }
         self.past.add_accesses(position, history, &mut below);
         if self.rule.joins {
@@ -235,7 +231,7 @@ impl Symmetry {
             return Answer::No;
         }
         let moved = history.moved_since(since);
-        let branch = Branch { summary: &summary, since: since as u32, moved: &moved };
+        let branch = Branch { summary: &summary, since: since as u32, moved: &moved, history };
         if !self.past.is_alike(&branch, &exchange, &op, &self.rule) {
             self.counters.past_differs += 1;
             return Answer::No;
@@ -259,19 +255,24 @@ impl Symmetry {
         let thread = skip.exchange.other;
         debug_assert!(position >= skip.since);
         for entry in skip.summary.visible() {
-            let known = entry.after(skip.since as u32).filter(|t| !moved.contains(*t));
-            let known: Vec<ThreadId> = known.map(|t| skip.exchange.thread(t)).collect();
-            let by = skip.exchange.thread(entry.thread);
-            history.uncovered(by, &skip.exchange.op(&entry.op), &known, (thread, &skip.op), races);
+            let (origin, exchange) = (&entry.origin, &skip.exchange);
+            if origin.last <= history.number(entry.thread) {
+                continue;
+            }
+            let known = origin.after(skip.since as u32, entry.thread).filter(|t| !moved.contains(*t));
+            let known: Vec<ThreadId> = known.map(|t| exchange.thread(t)).collect();
+            // The operation itself is no crossing: what it acquires is what is asked for.
+            let through = origin.via(skip.since as u32).filter(|v| moved.is_empty() && v.object != entry.op.object);
+            let through: Vec<ObjectId> = through.map(|v| exchange.object(v.object)).collect();
+            let by = exchange.thread(entry.thread);
+            let past = Known { threads: &known, objects: &through, first: (thread, &skip.op) };
+            history.uncovered(by, &exchange.op(&entry.op), &past, races);
         }
     }
 
     /// Adds the branch that was left out to its node's summary.
-    pub fn add_skipped(&mut self, position: usize, skip: &Skip) {
-        self.nodes[position].total.merge(&skip.summary.exchanged(&skip.exchange));
+    pub fn add_skipped(&mut self, position: usize, skip: &Skip, history: &History) {
+        let number = |thread| history.number(thread);
+        self.nodes[position].total.merge(&skip.summary.exchanged(&skip.exchange, &number));
     }
-}
-
-fn after_of(after: &[u32; TRACKED], thread: ThreadId) -> u32 {
-    after.get(thread.index()).copied().unwrap_or(0)
 }

@@ -9,8 +9,9 @@
 //! an operation releases covers itself and not what comes after it in the same transition.
 
 use crate::history::named_thread;
-use crate::symmetry::summary::TRACKED;
+use crate::symmetry::origin::{TRACKED, Via};
 use rustc_hash::FxHashMap;
+use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_trace::ThreadId;
 
@@ -24,19 +25,26 @@ pub enum Bound {
     Most,
 }
 
+/// What was released to an object, and the position of the last release.
+#[derive(Clone, Copy)]
+struct Released {
+    clock: Clock,
+    position: u32,
+}
+
 #[derive(Clone, Copy)]
 enum Undo {
     Thread(usize, Clock),
-    Object((u64, u8), Option<Clock>),
+    Object((u64, u8), Option<Released>),
 }
 
 pub struct Order {
     bound: Bound,
     threads: Vec<Clock>,
-    objects: FxHashMap<(u64, u8), Clock>,
+    objects: FxHashMap<(u64, u8), Released>,
     undo: Vec<Undo>,
-    /// For each event, the length of `undo` before it.
-    marks: Vec<usize>,
+    /// For each event, the length of `undo` before it, and the object that it acquired.
+    marks: Vec<(usize, Via)>,
 }
 
 pub fn op_epoch(position: usize) -> u32 {
@@ -113,9 +121,26 @@ impl Order {
         }
         for key in self.acquired(op).into_iter().flatten() {
             if let Some(released) = self.objects.get(&key) {
-                join(clock, released);
+                join(clock, &released.clock);
             }
         }
+    }
+
+    /// The object that an operation at `position` acquires.
+    fn via(&self, op: &Op, position: usize) -> Via {
+        let [Some(key), _] = self.acquired(op) else { return Via::default() };
+        let released = self.objects.get(&key).map_or(0, |r| r.position + 1);
+        Via { object: ObjectId(key.0), byte: key.1, acquired: position as u32, released }
+    }
+
+    /// The object that the event at `position` acquired, if it did.
+    pub fn acquired_at(&self, position: usize) -> Option<Via> {
+        self.marks.get(position).map(|m| m.1).filter(|v| v.object != ObjectId::NONE)
+    }
+
+    /// What is known to have been released to an object.
+    pub fn released_to(&self, via: &Via) -> Option<&Clock> {
+        self.objects.get(&(via.object.0, via.byte)).map(|r| &r.clock)
     }
 
     fn keys(&self, op: &Op) -> [Option<(u64, u8)>; 2] {
@@ -160,13 +185,13 @@ impl Order {
     /// Adds the next event.
     pub fn push(&mut self, thread: ThreadId, op: &Op) {
         let position = self.marks.len();
-        self.marks.push(self.undo.len());
+        self.marks.push((self.undo.len(), self.via(op, position)));
         let t = thread.index();
         self.save(t);
         let mut clock = self.threads[t];
         self.acquire(&mut clock, op);
         set(&mut clock, t, op_epoch(position));
-        self.release(op, &clock);
+        self.release(op, &clock, position);
         let named = named_thread(op).map(ThreadId::index).filter(|&n| n != t);
         if let (OpKind::ThreadCreate, Some(child)) = (op.kind, named) {
             self.save(child);
@@ -181,7 +206,7 @@ impl Order {
         self.threads[t] = clock;
     }
 
-    fn release(&mut self, op: &Op, clock: &Clock) {
+    fn release(&mut self, op: &Op, clock: &Clock, position: usize) {
         let (keys, how) = self.released(op);
         for key in keys.into_iter().flatten() {
             let old = self.objects.get(&key).copied();
@@ -191,12 +216,12 @@ impl Order {
                     self.objects.remove(&key);
                 }
                 (Release::Merge, Some(old)) => {
-                    let mut merged = *old;
-                    join(&mut merged, clock);
+                    let mut merged = Released { clock: old.clock, position: position as u32 };
+                    join(&mut merged.clock, clock);
                     self.objects.insert(key, merged);
                 }
                 (Release::Merge | Release::Set, _) => {
-                    self.objects.insert(key, *clock);
+                    self.objects.insert(key, Released { clock: *clock, position: position as u32 });
                 }
             }
             self.undo.push(Undo::Object(key, old));
@@ -206,7 +231,7 @@ impl Order {
     /// Takes back the events from position `len` on.
     pub fn truncate(&mut self, len: usize) {
         while self.marks.len() > len {
-            let mark = self.marks.pop().unwrap_or(0);
+            let (mark, _) = self.marks.pop().unwrap_or_default();
             while self.undo.len() > mark {
                 match self.undo.pop() {
                     Some(Undo::Thread(t, clock)) => self.threads[t] = clock,

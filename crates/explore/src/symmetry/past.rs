@@ -3,8 +3,9 @@
 use crate::history::{History, named_thread};
 use crate::symmetry::exchange::{Exchange, Pair};
 use crate::symmetry::order::{Bound, Clock, Order, after_epoch, op_epoch, tail_epoch};
+use crate::symmetry::origin::{Origin, TRACKED, Via};
 use crate::symmetry::rule::Rule;
-use crate::symmetry::summary::{PlainEntry, Summary, TRACKED};
+use crate::symmetry::summary::{PlainEntry, Summary};
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
 use symdpor_abi::object::{ObjectId, Region};
@@ -58,6 +59,9 @@ pub enum Twins {
     /// It has to be known first what memory they have to themselves.
     Ask,
 }
+
+/// How many events of a thread are looked through for what it acquired.
+const LOOK_BACK: usize = 12;
 
 /// What others know can be forgotten again; but it is not asked for ever.
 const QUESTIONS: u8 = 2;
@@ -198,20 +202,50 @@ impl Past {
         })
     }
 
+    /// Where the event at `position`, which is the last one of the history, comes from: by the order of dependence.
+    pub fn origin(&mut self, position: usize, thread: ThreadId, history: &History) -> Origin {
+        let mut after = [0; TRACKED];
+        history.after(position, &mut after);
+        self.complete(after, thread, history)
+    }
+
+    /// The same of an operation that is pending at the end.
+    pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History) -> Origin {
+        let mut after = [0; TRACKED];
+        history.past_of(thread, &mut after);
+        let mut origin = self.complete(after, thread, history);
+        origin.last += 1;
+        origin
+    }
+
+    fn complete(&mut self, after: [u32; TRACKED], thread: ThreadId, history: &History) -> Origin {
+        catch_up(&mut self.least, history);
+        let known = after;
+        let mut after = after;
+        self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
+        let mut origin = Origin::new(after, history.number(thread));
+        for position in history.events_of(thread).iter().rev().take(LOOK_BACK) {
+            if let Some(via) = self.least.acquired_at(*position as usize)
+                && !origin.add_via(via)
+            {
+                break;
+            }
+        }
+        origin
+    }
+
     /// Adds the plain accesses of the event at `position`, which is the last one of the history.
     pub fn add_accesses(&mut self, position: usize, history: &History, summary: &mut Summary) {
         let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
-        if !self.accesses.iter().any(any) {
-            return;
-        }
-        catch_up(&mut self.least, history);
         for thread in 0..self.accesses.len() {
+            if !any(&self.accesses[thread]) {
+                continue;
+            }
             let thread = ThreadId(thread as u16);
-            let mut after = self.least.clock(thread).map(after_epoch);
-            let known = after;
-            let told = |t: ThreadId, at: u32| t == thread || known.get(t.index()).is_some_and(|a| *a > at);
-            self.joined(told, &mut after);
-            summary.add_accesses(self.accesses_of(position).filter(|a| a.thread == thread), after);
+            catch_up(&mut self.least, history);
+            let after = self.least.clock(thread).map(after_epoch);
+            let origin = self.complete(after, thread, history);
+            summary.add_accesses(self.accesses_of(position).filter(|a| a.thread == thread), origin);
         }
     }
 
@@ -313,6 +347,14 @@ pub struct Branch<'a> {
     /// Where it was explored, and who has moved since then.
     pub since: u32,
     pub moved: &'a ThreadSet,
+    pub history: &'a History,
+}
+
+impl Branch<'_> {
+    /// Whether something is still to come.
+    fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
+        origin.last > self.history.number(thread)
+    }
 }
 
 /// The memory of two threads that corresponds, if each has its own to itself.
@@ -375,7 +417,8 @@ impl View<'_> {
             return true;
         }
         if !logged.atomic && self.rule.mixed {
-            let ops = summary.visible().iter().flat_map(|e| atomic_accesses(e.thread, &e.op));
+            let ahead = summary.visible().iter().filter(|e| self.branch.is_ahead(e.thread, &e.origin));
+            let ops = ahead.flat_map(|e| atomic_accesses(e.thread, &e.op));
             let mut others = ops.map(|a| self.exchange.access(&a)).filter(conflicts);
             return others.any(|a| self.is_unknown(logged, a.thread));
         }
@@ -384,12 +427,22 @@ impl View<'_> {
 
     /// Whether a plain access of the branch, with the threads exchanged, would not be ordered after the logged one.
     fn is_unordered(&self, logged: &Logged, entry: &PlainEntry) -> bool {
-        if !self.is_unknown(logged, self.exchange.thread(entry.access.thread)) {
+        let (by, of, origin) = (entry.access.thread, logged.access.thread, &entry.origin);
+        if !self.is_unknown(logged, self.exchange.thread(by)) || !self.branch.is_ahead(by, origin) {
             return false;
         }
-        let came_before = entry.after(self.branch.since).filter(|t| !self.branch.moved.contains(*t));
-        let of = logged.access.thread;
-        !came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged))
+        let came_before = origin.after(self.branch.since, by).filter(|t| !self.branch.moved.contains(*t));
+        if came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged)) {
+            return false;
+        }
+        // Nobody has moved since: the objects are as they were.
+        let mut through = origin.via(self.branch.since).filter(|_| self.branch.moved.is_empty());
+        !through.any(|via| self.is_released(&Via { object: self.exchange.object(via.object), ..via }, logged))
+    }
+
+    fn is_released(&self, via: &Via, logged: &Logged) -> bool {
+        let least = &self.past.least;
+        least.released_to(via).is_some_and(|c| least.component(c, logged.access.thread) >= logged.epoch)
     }
 
     fn is_unknown(&self, logged: &Logged, thread: ThreadId) -> bool {

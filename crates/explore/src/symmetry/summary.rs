@@ -4,11 +4,10 @@
 //! point. Which ones follows from this summary, with the twins exchanged.
 
 use crate::symmetry::exchange::Exchange;
+use crate::symmetry::origin::Origin;
 use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet};
 
-/// Of so many threads it is known whether they have gone before an operation. Knowing less is safe.
-pub const TRACKED: usize = 32;
 /// More plain accesses than this are taken for accesses to anything.
 const MAX_PLAIN: usize = 2048;
 
@@ -17,10 +16,8 @@ const MAX_PLAIN: usize = 2048;
 pub struct Entry {
     pub thread: ThreadId,
     pub op: Op,
-    /// For each thread, one more than the position of its last event that happens before the operation, or of its
-    /// being joined; the least of all occurrences. If that is beyond a state, the operation knows all that the thread has
-    /// done and known up to that state.
-    pub after: [u32; TRACKED],
+    /// By the order that dependence gives.
+    pub origin: Origin,
 }
 
 impl Entry {
@@ -30,13 +27,7 @@ impl Entry {
     }
 
     fn merge(&mut self, other: &Entry) {
-        self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
-    }
-
-    /// The threads that an occurrence beyond `position` has certainly come after, its own not among them.
-    pub fn after(&self, position: u32) -> impl Iterator<Item = ThreadId> + '_ {
-        let later = move |(t, p): (usize, &u32)| (*p > position).then_some(ThreadId(t as u16));
-        self.after.iter().enumerate().filter_map(later).filter(|t| *t != self.thread)
+        self.origin.merge(&other.origin);
     }
 }
 
@@ -46,11 +37,11 @@ pub fn plain_op(op: &Op) -> Op {
     Op { order: 0, arg: if tried { TRIED } else { 0 }, ..*op }
 }
 
-/// Plain accesses, with what they certainly come after by the order that races are judged by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlainEntry {
     pub access: PlainAccess,
-    pub after: [u32; TRACKED],
+    /// By the order that races are judged by.
+    pub origin: Origin,
 }
 
 impl PlainEntry {
@@ -59,13 +50,7 @@ impl PlainEntry {
     }
 
     fn merge(&mut self, other: &PlainEntry) {
-        self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
-    }
-
-    /// The threads that an occurrence beyond `position` has certainly come after, its own not among them.
-    pub fn after(&self, position: u32) -> impl Iterator<Item = ThreadId> + '_ {
-        let later = move |(t, p): (usize, &u32)| (*p > position).then_some(ThreadId(t as u16));
-        self.after.iter().enumerate().filter_map(later).filter(|t| *t != self.access.thread)
+        self.origin.merge(&other.origin);
     }
 }
 
@@ -130,8 +115,8 @@ impl Summary {
     }
 
     /// Adds plain accesses that come after the same events.
-    pub fn add_accesses(&mut self, accesses: impl Iterator<Item = PlainAccess>, after: [u32; TRACKED]) {
-        let mut entries: Vec<PlainEntry> = accesses.map(|access| PlainEntry { access, after }).collect();
+    pub fn add_accesses(&mut self, accesses: impl Iterator<Item = PlainAccess>, origin: Origin) {
+        let mut entries: Vec<PlainEntry> = accesses.map(|access| PlainEntry { access, origin }).collect();
         entries.sort_unstable_by_key(PlainEntry::key);
         entries.dedup();
         unite(&mut self.plain, &entries, PlainEntry::key, PlainEntry::merge);
@@ -183,10 +168,25 @@ impl Summary {
     }
 
     /// The summary of the branch in which the threads have changed places.
-    pub fn exchanged(&self, exchange: &Exchange) -> Summary {
-        let mut visible: Vec<Entry> = self.visible.iter().map(|e| exchange_entry(e, exchange)).collect();
+    /// `number`: how many events each thread has had by now. What happened before is left out.
+    pub fn exchanged(&self, exchange: &Exchange, number: &dyn Fn(ThreadId) -> u32) -> Summary {
+        let ahead = |thread: ThreadId, origin: &Origin| origin.last > number(thread);
+        let exchanged = |thread: ThreadId, origin: &Origin| {
+            origin.exchanged(exchange, (number(exchange.thread(thread)), number(thread)))
+        };
+        let entries = self.visible.iter().filter(|e| ahead(e.thread, &e.origin));
+        let mut visible: Vec<Entry> = entries
+            .map(|e| Entry {
+                thread: exchange.thread(e.thread),
+                op: exchange.op(&e.op),
+                origin: exchanged(e.thread, &e.origin),
+            })
+            .collect();
         visible.sort_unstable_by_key(Entry::key);
-        let mut plain: Vec<PlainEntry> = self.plain.iter().map(|e| exchange_plain(e, exchange)).collect();
+        let entries = self.plain.iter().filter(|e| ahead(e.access.thread, &e.origin));
+        let mut plain: Vec<PlainEntry> = entries
+            .map(|e| PlainEntry { access: exchange.access(&e.access), origin: exchanged(e.access.thread, &e.origin) })
+            .collect();
         plain.sort_unstable_by_key(PlainEntry::key);
         let mut between: Vec<PlainAccess> = self.between.iter().map(|a| exchange.access(a)).collect();
         between.sort_unstable_by_key(access_key);
@@ -202,34 +202,24 @@ impl Summary {
 
     /// The summary as seen from before `child` was created: what it does is its creator's doing.
     pub fn before_creation(&mut self, child: ThreadId, creator: ThreadId) {
-        if self.visible.iter().any(|e| e.thread == child) {
-            let all = std::mem::take(&mut self.visible);
-            for mut entry in all {
-                if entry.thread == child {
-                    entry.thread = creator;
-                }
-                self.add_op(entry);
-            }
-        }
         for entry in &mut self.visible {
-            if let Some(after) = entry.after.get_mut(child.index()) {
-                *after = 0;
-            }
-        }
-        if self.plain.iter().any(|e| e.access.thread == child) {
-            let all = std::mem::take(&mut self.plain);
-            for mut entry in all {
-                if entry.access.thread == child {
-                    entry.access.thread = creator;
-                }
-                unite(&mut self.plain, &[entry], PlainEntry::key, PlainEntry::merge);
-            }
+            entry.origin.before_creation(child, entry.thread == child);
         }
         for entry in &mut self.plain {
-            if let Some(after) = entry.after.get_mut(child.index()) {
-                *after = 0;
-            }
+            entry.origin.before_creation(child, entry.access.thread == child);
         }
+        let (mine, others) = self.visible.iter().partition(|e| e.thread == child);
+        self.visible = others;
+        let mut mine: Vec<Entry> = mine;
+        mine.iter_mut().for_each(|e| e.thread = creator);
+        mine.sort_unstable_by_key(Entry::key);
+        unite(&mut self.visible, &mine, Entry::key, Entry::merge);
+        let (mine, others) = self.plain.iter().partition(|e| e.access.thread == child);
+        self.plain = others;
+        let mut mine: Vec<PlainEntry> = mine;
+        mine.iter_mut().for_each(|e| e.access.thread = creator);
+        mine.sort_unstable_by_key(PlainEntry::key);
+        unite(&mut self.plain, &mine, PlainEntry::key, PlainEntry::merge);
         if self.between.iter().any(|a| a.thread == child) {
             self.between.iter_mut().filter(|a| a.thread == child).for_each(|a| a.thread = creator);
             self.between.sort_unstable_by_key(access_key);
@@ -245,24 +235,4 @@ impl Summary {
 fn anything(access: &mut PlainAccess) {
     *access =
         PlainAccess { object: symdpor_abi::object::ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..*access };
-}
-
-fn exchange_entry(entry: &Entry, exchange: &Exchange) -> Entry {
-    let after = exchange_after(&entry.after, exchange);
-    Entry { thread: exchange.thread(entry.thread), op: exchange.op(&entry.op), after }
-}
-
-fn exchange_plain(entry: &PlainEntry, exchange: &Exchange) -> PlainEntry {
-    PlainEntry { access: exchange.access(&entry.access), after: exchange_after(&entry.after, exchange) }
-}
-
-fn exchange_after(after: &[u32; TRACKED], exchange: &Exchange) -> [u32; TRACKED] {
-    let mut exchanged = *after;
-    let (one, other) = (exchange.one.index(), exchange.other.index());
-    for (t, from) in [(one, other), (other, one)] {
-        if let Some(mine) = exchanged.get_mut(t) {
-            *mine = after.get(from).copied().unwrap_or(0);
-        }
-    }
-    exchanged
 }

@@ -1,0 +1,110 @@
+//! Where an operation or an access of a branch comes from: what it certainly knows of what was before the branch.
+//!
+//! An operation beyond a state knows what happened before that state in two ways: through a thread that has gone on from there and
+//! happens before it, or through an object that was released before the state and acquired after it. Both are there with
+//! the twins exchanged, too.
+
+use crate::symmetry::exchange::Exchange;
+use symdpor_abi::object::ObjectId;
+use symdpor_trace::ThreadId;
+
+/// Of so many threads it is known whether they have gone before. Knowing less is safe.
+pub const TRACKED: usize = 16;
+const MAX_VIA: usize = 3;
+
+/// An object that the thread itself acquired, and the releases before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Via {
+    pub object: ObjectId,
+    /// The lowest byte.
+    pub byte: u8,
+    /// Position of the acquisition, the least of all occurrences.
+    pub acquired: u32,
+    /// One more than the position of the last release before it, the most of all; 0 for none.
+    pub released: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// For each thread, one more than the position of its last event that happens before the operation, or of its
+    /// being joined; the least of all occurrences. If that is beyond a state, the operation knows all that the thread has
+    /// done and known up to that state.
+    pub after: [u32; TRACKED],
+    via: [Via; MAX_VIA],
+    /// The number of the last event of the thread that has it: how many events the thread had had by then.
+    pub last: u32,
+}
+
+impl Origin {
+    pub fn new(after: [u32; TRACKED], last: u32) -> Origin {
+        Origin { after, via: [Via::default(); MAX_VIA], last }
+    }
+
+    /// The latest come first. False if there is no room for more.
+    pub fn add_via(&mut self, via: Via) -> bool {
+        let known = |v: &&mut Via| v.object == ObjectId::NONE || (v.object, v.byte) == (via.object, via.byte);
+        match self.via.iter_mut().find(known) {
+            Some(free) if free.object == ObjectId::NONE => *free = via,
+            Some(_) => {}
+            None => return false,
+        }
+        true
+    }
+
+    pub fn merge(&mut self, other: &Origin) {
+        self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
+        self.last = self.last.max(other.last);
+        for mine in &mut self.via {
+            match other.via.iter().find(|v| (v.object, v.byte) == (mine.object, mine.byte)) {
+                Some(theirs) => {
+                    mine.acquired = mine.acquired.min(theirs.acquired);
+                    mine.released = mine.released.max(theirs.released);
+                }
+                None => *mine = Via::default(),
+            }
+        }
+        self.via.sort_unstable_by_key(|v| v.object == ObjectId::NONE);
+    }
+
+    /// The threads that an occurrence beyond `position` has certainly come after, `thread`, its own, not among them.
+    pub fn after(&self, position: u32, thread: ThreadId) -> impl Iterator<Item = ThreadId> + '_ {
+        let later = move |(t, p): (usize, &u32)| (*p > position).then_some(ThreadId(t as u16));
+        self.after.iter().enumerate().filter_map(later).filter(move |t| *t != thread)
+    }
+
+    /// The objects that were last released before `position` and acquired beyond it.
+    pub fn via(&self, position: u32) -> impl Iterator<Item = Via> + '_ {
+        let crosses = move |v: &&Via| v.object != ObjectId::NONE && v.acquired >= position && v.released <= position;
+        self.via.iter().filter(crosses).copied()
+    }
+
+    /// As seen from before `child` was created.
+    pub fn before_creation(&mut self, child: ThreadId, by_child: bool) {
+        if let Some(after) = self.after.get_mut(child.index()) {
+            *after = 0;
+        }
+        if by_child {
+            // How far the creator has gone says nothing about how far the child has.
+            self.last = u32::MAX;
+        }
+    }
+
+    /// With threads and memory exchanged. `numbers`: how many events the two threads have had by now, the one that does it
+    /// and the one that did it.
+    pub fn exchanged(&self, exchange: &Exchange, (now, then): (u32, u32)) -> Origin {
+        let mut exchanged = *self;
+        let (one, other) = (exchange.one.index(), exchange.other.index());
+        for (t, from) in [(one, other), (other, one)] {
+            if let Some(mine) = exchanged.after.get_mut(t) {
+                *mine = self.after.get(from).copied().unwrap_or(0);
+            }
+        }
+        for via in &mut exchanged.via {
+            via.object = exchange.object(via.object);
+        }
+        if self.last != u32::MAX {
+            exchanged.last = (i64::from(self.last) - i64::from(then) + i64::from(now)).max(1) as u32;
+        }
+        exchanged
+    }
+}
