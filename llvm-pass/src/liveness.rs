@@ -97,8 +97,12 @@ impl<'a> Liveness<'a> {
         if let Some(number) = self.table.number(instruction) {
             live.remove(number);
         }
-        if instruction.is(Opcode::LLVMPHI) || is_lifetime_marker(instruction) {
+        if instruction.is(Opcode::LLVMPHI) {
             return;
+        }
+        if is_lifetime_marker(instruction) {
+            // What an object holds before its life begins, or after it has ended, is nothing.
+            return self.forget(instruction, live);
         }
         self.step_objects(instruction, live);
         for operand in instruction.operands() {
@@ -112,9 +116,25 @@ impl<'a> Liveness<'a> {
         }
         for operand in instruction.operands() {
             for &object in self.table.pointees(operand) {
-                let scalar = self.table.objects[object].kind == ObjectKind::Scalar;
-                let number = self.table.object_number(object);
-                if scalar && instruction.is(Opcode::LLVMStore) { live.remove(number) } else { live.insert(number) }
+                live.insert(self.table.object_number(object));
+            }
+        }
+        if let Some(object) = self.table.overwritten(instruction) {
+            live.remove(self.table.object_number(object));
+            // Unless it is copied onto itself.
+            let source = instruction.operands().into_iter().nth(1).filter(|_| instruction.is(Opcode::LLVMCall));
+            for &object in source.map_or(&[][..], |s| self.table.pointees(s)) {
+                live.insert(self.table.object_number(object));
+            }
+        }
+    }
+
+    fn forget(&self, marker: Value, live: &mut Bits) {
+        for operand in marker.operands() {
+            if let [object] = self.table.pointees(operand)
+                && self.table.objects[*object].address == operand
+            {
+                live.remove(self.table.object_number(*object));
             }
         }
     }

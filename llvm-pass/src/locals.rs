@@ -36,6 +36,7 @@ pub struct Object {
 }
 
 pub struct LocalTable {
+    module: Module,
     /// Arguments, then instructions that have a result, in order.
     pub values: Vec<Value>,
     numbers: HashMap<Value, Local>,
@@ -54,7 +55,7 @@ impl LocalTable {
         let describe = |address| describe(module, function, address, &private);
         let objects: Vec<Object> = stack_objects(function).into_iter().map(describe).collect();
         let addresses = objects.iter().map(|o| o.address).collect();
-        let mut table = LocalTable { values, numbers, objects, addresses, pointees: HashMap::new() };
+        let mut table = LocalTable { module, values, numbers, objects, addresses, pointees: HashMap::new() };
         for index in 0..table.objects.len() {
             table.follow(index);
         }
@@ -80,6 +81,22 @@ impl LocalTable {
 
     pub fn pointees(&self, address: Value) -> &[usize] {
         self.pointees.get(&address).map_or(&[], Vec::as_slice)
+    }
+
+    /// The object of this function's own that an instruction overwrites from its first byte to its last, whatever it held.
+    pub fn overwritten(&self, instruction: Value) -> Option<usize> {
+        let (address, size) = match instruction.kind() {
+            Kind::Instruction(Opcode::LLVMStore) => {
+                (instruction.operand(1), self.module.alloc_size(instruction.operand(0).ty()))
+            }
+            Kind::Instruction(Opcode::LLVMCall) if is_block_write(instruction) => {
+                (instruction.operand(0), instruction.operand(2).constant_int()?)
+            }
+            _ => return None,
+        };
+        let [object] = self.pointees(address) else { return None };
+        let Object { address: start, kind, size: whole } = self.objects[*object];
+        (start == address && kind != ObjectKind::Escaped && whole != 0 && size >= whole).then_some(*object)
     }
 
     /// An alloca's address is the same throughout: only its content is a local.
@@ -146,6 +163,12 @@ fn is_whole_access(module: Module, address: Value, user: Value, size: u64) -> bo
         }
         _ => is_lifetime_marker(user),
     }
+}
+
+/// Copies or fills a range.
+fn is_block_write(call: Value) -> bool {
+    let names = ["llvm.memcpy.", "llvm.memmove.", "llvm.memset."];
+    call.called_function().is_some_and(|f| names.iter().any(|n| f.name().starts_with(n)))
 }
 
 pub fn is_lifetime_marker(instruction: Value) -> bool {

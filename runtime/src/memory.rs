@@ -67,7 +67,7 @@ pub fn tell() {
     let search = SEARCH.get();
     search.count = 0;
     search.stack_known[..exec.thread_count as usize].fill(false);
-    for number in 1..exec.thread_count {
+    for number in (1..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
         search.gather(number);
     }
     let count = search.count;
@@ -75,7 +75,7 @@ pub fn tell() {
     search.everything();
     search.open_known();
     let mut writer = Writer::new(MEMORY_OFFSET, MEMORY_BYTES);
-    for number in 1..exec.thread_count {
+    for number in (1..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
         search.write(number, &mut writer);
     }
     channel::header().memory_len = writer.used() as u32;
