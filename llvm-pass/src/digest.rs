@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::{LLVMLinkage, LLVMTypeKind, LLVMValueKind};
 
+use crate::bits::Bits;
 use crate::details::{case_values, detail, source_type};
 use crate::ir::{Block, Kind, Opcode, Type, Value, bytes_to_string, llvm};
 use crate::liveness::Live;
@@ -17,7 +18,7 @@ use crate::shims::{Node, constant_data, constant_words};
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::Slots;
 
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Nested constants deeper than this are cut off.
 const MAX_CONSTANT_DEPTH: u32 = 8;
@@ -255,7 +256,9 @@ impl Body<'_> {
         }
         self.out.number(live.before.iter().count() as u64);
         for local in live.before.iter() {
-            self.out.number((local as u64) << 1 | u64::from(live.after.contains(local)));
+            let bit = |set: &Bits| u64::from(set.contains(local));
+            let weak = bit(&live.weak_before) << 2 | bit(&live.weak_after) << 1;
+            self.out.number((local as u64) << 3 | weak | bit(&live.after));
             self.slot(local);
         }
     }

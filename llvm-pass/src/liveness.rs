@@ -23,6 +23,10 @@ pub struct Liveness<'a> {
 pub struct Live {
     pub before: Bits,
     pub after: Bits,
+    /// Of these, objects that this function itself will not read again before it overwrites them: they matter only to whoever
+    /// has their address.
+    pub weak_before: Bits,
+    pub weak_after: Bits,
 }
 
 impl<'a> Liveness<'a> {
@@ -114,16 +118,15 @@ impl<'a> Liveness<'a> {
         if is_address_computation(instruction) {
             return;
         }
-        for operand in instruction.operands() {
-            for &object in self.table.pointees(operand) {
-                live.insert(self.table.object_number(object));
-            }
-        }
-        if let Some(object) = self.table.overwritten(instruction) {
+        let written = self.table.overwritten(instruction);
+        if let Some((object, _)) = written {
             live.remove(self.table.object_number(object));
-            // Unless it is copied onto itself.
-            let source = instruction.operands().into_iter().nth(1).filter(|_| instruction.is(Opcode::LLVMCall));
-            for &object in source.map_or(&[][..], |s| self.table.pointees(s)) {
+        }
+        for (index, operand) in instruction.operands().into_iter().enumerate() {
+            if written.is_some_and(|(_, by)| by == index) {
+                continue;
+            }
+            for &object in self.table.pointees(operand) {
                 live.insert(self.table.object_number(object));
             }
         }
@@ -165,11 +168,16 @@ impl<'a> Liveness<'a> {
             after.remove(own);
         }
         let escaped = self.table.objects.iter().enumerate().filter(|(_, o)| o.kind == ObjectKind::Escaped);
+        let (mut weak_before, mut weak_after) = (Bits::new(self.table.len()), Bits::new(self.table.len()));
         for number in escaped.map(|(i, _)| self.table.object_number(i)) {
-            before.insert(number);
-            after.insert(number);
+            for (live, weak) in [(&mut before, &mut weak_before), (&mut after, &mut weak_after)] {
+                if !live.contains(number) {
+                    live.insert(number);
+                    weak.insert(number);
+                }
+            }
         }
-        Live { before, after }
+        Live { before, after, weak_before, weak_after }
     }
 
     /// Locals that are live at the end of some block.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use inkwell::llvm_sys::LLVMTypeKind;
 use inkwell::llvm_sys::core::*;
 
-use crate::attributes::parameter_type;
+use crate::attributes::{call_argument_type, parameter_type};
 use crate::escape::{Locals as Private, stack_objects};
 use crate::ir::{Kind, Module, Opcode, Type, Value, llvm};
 
@@ -83,20 +83,26 @@ impl LocalTable {
         self.pointees.get(&address).map_or(&[], Vec::as_slice)
     }
 
-    /// The object of this function's own that an instruction overwrites from its first byte to its last, whatever it held.
-    pub fn overwritten(&self, instruction: Value) -> Option<usize> {
-        let (address, size) = match instruction.kind() {
-            Kind::Instruction(Opcode::LLVMStore) => {
-                (instruction.operand(1), self.module.alloc_size(instruction.operand(0).ty()))
-            }
+    /// The object that an instruction overwrites from its first byte to its last, whatever it held, and the operand that names it.
+    pub fn overwritten(&self, instruction: Value) -> Option<(usize, usize)> {
+        let (operand, size) = match instruction.kind() {
+            Kind::Instruction(Opcode::LLVMStore) => (1, self.module.alloc_size(instruction.operand(0).ty())),
             Kind::Instruction(Opcode::LLVMCall) if is_block_write(instruction) => {
-                (instruction.operand(0), instruction.operand(2).constant_int()?)
+                (0, instruction.operand(2).constant_int()?)
+            }
+            // The result of a function that is too large for registers.
+            Kind::Instruction(Opcode::LLVMCall | Opcode::LLVMInvoke) => {
+                let result = |i: &u32| call_argument_type(instruction, *i, "sret").is_some();
+                let argument = (0..2).find(result)?;
+                let ty = call_argument_type(instruction, argument, "sret")?;
+                (argument as usize, self.module.alloc_size(ty))
             }
             _ => return None,
         };
+        let address = instruction.operands().get(operand).copied()?;
         let [object] = self.pointees(address) else { return None };
-        let Object { address: start, kind, size: whole } = self.objects[*object];
-        (start == address && kind != ObjectKind::Escaped && whole != 0 && size >= whole).then_some(*object)
+        let Object { address: start, size: whole, .. } = self.objects[*object];
+        (start == address && whole != 0 && size >= whole).then_some((*object, operand))
     }
 
     /// An alloca's address is the same throughout: only its content is a local.

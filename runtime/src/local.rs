@@ -52,6 +52,8 @@ pub trait Sink {
     fn object(&mut self, address: usize, len: usize) {
         for_each_word(address, len, |word| self.word(word));
     }
+    /// The same, which matters only if something that is live points to it.
+    fn weak_object(&mut self, _address: usize, _len: usize) {}
 }
 
 pub fn for_each_word(address: usize, len: usize, mut each: impl FnMut(u64)) {
@@ -142,6 +144,9 @@ fn is_plain(number: u16, thread: &Thread) -> Result<(), Why> {
 pub struct Layout {
     objects: [(usize, usize); Layout::MOST],
     count: usize,
+    /// Objects that matter once something points to them: then they are added to the others.
+    weak: [(usize, usize); Layout::MOST],
+    weak_count: usize,
 }
 
 impl Layout {
@@ -153,18 +158,32 @@ impl Layout {
     }
 
     /// The object that an address is in, or just behind, and the offset.
-    pub fn find(&self, address: usize) -> Option<(usize, usize)> {
+    pub fn find(&mut self, address: usize) -> Option<(usize, usize)> {
         let inside = |&(start, size): &(usize, usize)| address.wrapping_sub(start) < size.max(1);
         let behind = |&(start, size): &(usize, usize)| address == start + size;
-        let index = self.objects().iter().position(inside).or_else(|| self.objects().iter().position(behind))?;
+        let known = |l: &Layout| l.objects().iter().position(inside).or_else(|| l.objects().iter().position(behind));
+        if known(self).is_none() {
+            let weak = &self.weak[..self.weak_count];
+            let found = weak.iter().position(inside).or_else(|| weak.iter().position(behind))?;
+            self.add(self.weak[found]);
+        }
+        let index = known(self)?;
         Some((index, address - self.objects[index].0))
+    }
+
+    fn add(&mut self, object: (usize, usize)) {
+        if self.count < Layout::MOST {
+            self.objects[self.count] = object;
+            self.count += 1;
+        }
     }
 }
 
-static LAYOUT: Global<Layout> = Global::new(Layout { objects: [(0, 0); Layout::MOST], count: 0 });
+static LAYOUT: Global<Layout> =
+    Global::new(Layout { objects: [(0, 0); Layout::MOST], count: 0, weak: [(0, 0); Layout::MOST], weak_count: 0 });
 
 /// That of the thread that was walked over last.
-pub fn layout() -> &'static Layout {
+pub fn layout() -> &'static mut Layout {
     LAYOUT.get()
 }
 
@@ -177,10 +196,14 @@ impl Sink for Collect {
     fn word(&mut self, _: u64) {}
 
     fn object(&mut self, address: usize, len: usize) {
+        LAYOUT.get().add((address, len));
+    }
+
+    fn weak_object(&mut self, address: usize, len: usize) {
         let layout = LAYOUT.get();
-        if layout.count < Layout::MOST {
-            layout.objects[layout.count] = (address, len);
-            layout.count += 1;
+        if layout.weak_count < Layout::MOST {
+            layout.weak[layout.weak_count] = (address, len);
+            layout.weak_count += 1;
         }
     }
 }
@@ -190,8 +213,9 @@ impl Sink for Collect {
 pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let thread = &exec::get().threads[number as usize];
     is_plain(number, thread)?;
-    LAYOUT.get().count = 0;
+    (LAYOUT.get().count, LAYOUT.get().weak_count) = (0, 0);
     frames(number, &mut Collect)?;
+    let mut next = LAYOUT.get().count;
     let pending = &thread.pending;
     sink.code(
         pending.kind as u64 | (pending.mask as u64) << 8 | (pending.mask2 as u64) << 16 | (pending.order as u64) << 24,
@@ -211,7 +235,17 @@ pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     });
     tls::for_each(thread.fs, |address, len| sink.object(address, len));
     thread.spin.for_each_word(|word| sink.code(word));
+    reached(&mut next, sink);
     Ok(())
+}
+
+/// Walks over the objects that have been found to be pointed to.
+pub fn reached(next: &mut usize, sink: &mut impl Sink) {
+    while let Some(&(address, len)) = layout().objects().get(*next) {
+        *next += 1;
+        sink.code(len as u64);
+        sink.object(address, len);
+    }
 }
 
 /// Walks over the frames of a thread, from the innermost one outwards.
@@ -287,7 +321,11 @@ fn live(point: &Point, before: bool, frame: usize, sink: &mut impl Sink) -> Resu
         if !names::is_stack(address & !7) || !names::is_stack((address + size.max(1) - 1) & !7) {
             return Err(Why::CannotRead);
         }
-        sink.object(address, size);
+        if kind == item::WEAK {
+            sink.weak_object(address, size);
+        } else {
+            sink.object(address, size);
+        }
     }
     Ok(())
 }

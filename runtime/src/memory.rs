@@ -94,6 +94,11 @@ impl Sink for Gather<'_> {
 
     fn word(&mut self, word: u64) {
         let (address, search) = (word as usize, &mut *self.search);
+        if pool::on_stack(self.number as usize, address) {
+            // What it points to is live, and may lead on.
+            local::layout().find(address);
+            return;
+        }
         let mine = &search.owned[self.first..search.count];
         if !Heap::contains(address) || mine.iter().any(|o| (o.start..o.end()).contains(&address)) {
             return;
@@ -127,12 +132,13 @@ impl Informed<'_> {
         self.frame(0, false);
         // Corresponding objects are renamed granule by granule.
         local::layout().objects().iter().for_each(|(start, _)| self.code((start & 7) as u64));
-        let mut next = 0;
+        let (mut next, mut object) = (0, local::layout().objects().len());
         while next < self.count {
             let (start, size) = self.blocks[next];
             self.code(size as u64);
             local::for_each_word(start, size, |word| self.word(word));
             next += 1;
+            local::reached(&mut object, self);
         }
     }
 
@@ -201,11 +207,12 @@ impl Search {
             gather.search.count = first;
             return;
         }
-        let mut next = first;
+        let (mut next, mut object) = (first, local::layout().objects().len());
         while next < gather.search.count {
             let Owned { start, size, .. } = gather.search.owned[next];
             local::for_each_word(start, size, |word| gather.word(word));
             next += 1;
+            local::reached(&mut object, &mut gather);
         }
     }
 
@@ -330,6 +337,10 @@ fn here() -> usize {
 
 impl Sink for Search {
     fn code(&mut self, _: u64) {}
+
+    fn weak_object(&mut self, address: usize, len: usize) {
+        self.object(address, len);
+    }
 
     #[inline]
     fn word(&mut self, word: u64) {

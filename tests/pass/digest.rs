@@ -94,7 +94,7 @@ const VOID: u64 = 0;
 
 fn parse(digest: &[u8]) -> Vec<Function> {
     let mut reader = Reader { bytes: digest };
-    assert_eq!(reader.byte(), 2, "version");
+    assert_eq!(reader.byte(), 3, "version");
     let kinds: Vec<u64> = (0..reader.count()).map(|i| type_kind(&mut reader, i as u64)).collect();
     let functions = (0..reader.count()).map(|_| function(&mut reader, &kinds)).collect();
     assert!(reader.bytes.is_empty(), "nothing is left over");
@@ -155,7 +155,7 @@ fn instruction(body: &mut Reader, kinds: &[u64], function: &mut Function) {
 
 fn live(body: &mut Reader) -> (u64, bool, Option<u64>) {
     let local = body.number();
-    (local >> 1, local & 1 != 0, body.number().checked_sub(1))
+    (local >> 3, local & 1 != 0, body.number().checked_sub(1))
 }
 
 fn points_at(log: &Log, site: u32) -> Vec<Point> {

@@ -40,6 +40,8 @@ pub mod item {
     pub const VALUE: u64 = 0;
     /// `size` bytes at the address in the slot.
     pub const OBJECT: u64 = 1;
+    /// The same, if something that is live points to it.
+    pub const WEAK: u64 = 2;
 
     pub const fn pack(slot: u32, kind: u64, size: u64) -> u64 {
         slot as u64 | kind << 32 | size << 40

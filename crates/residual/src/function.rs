@@ -58,6 +58,9 @@ pub struct Instruction {
 pub struct LiveLocal {
     pub local: u32,
     pub after: bool,
+    /// Matters only to whoever has its address.
+    pub weak_before: bool,
+    pub weak_after: bool,
     pub slot: Option<u32>,
 }
 
@@ -283,7 +286,8 @@ impl Parser<'_> {
         let mut live = Vec::new();
         for _ in 0..self.reader.count()? {
             let raw = self.reader.small()?;
-            live.push(LiveLocal { local: raw >> 1, after: raw & 1 != 0, slot: self.slot()? });
+            let [after, weak_after, weak_before] = [0, 1, 2].map(|bit| raw >> bit & 1 != 0);
+            live.push(LiveLocal { local: raw >> 3, after, weak_before, weak_after, slot: self.slot()? });
         }
         self.function.suspensions.push(Suspension { block, instruction, sites, live });
         Ok(true)

@@ -12,7 +12,7 @@ use crate::types::{Type, read_types};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// What the runtime passes on of one module (`symdpor_abi::module::Module`).
 #[derive(Clone, Copy)]

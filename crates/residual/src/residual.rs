@@ -25,6 +25,8 @@ pub struct Live {
     /// comparable.
     pub slot: u32,
     pub kind: LiveKind,
+    /// An object whose content matters only if somebody has its address: the code does not read it before it overwrites it.
+    pub weak: bool,
     /// Number of the local in its function.
     pub local: u32,
     /// The variable in the source, if debug info knows it.
@@ -115,19 +117,41 @@ impl List<'_> {
         let mut others: Vec<(LiveKind, Option<u32>, u32)> =
             self.needed.values().map(|l| (self.kind(l.local).0, l.slot, l.local)).collect();
         others.sort_unstable();
-        self.written.text.words(&[tag::REMAINDER, others.len() as u64]);
-        others.into_iter().for_each(|(.., local)| _ = self.list(local));
+        // What is weak is no part of what the code needs.
+        others.sort_by_key(|o| self.is_weak(o.2));
+        let strong = others.iter().filter(|o| !self.is_weak(o.2)).count();
+        self.written.text.words(&[tag::REMAINDER, strong as u64]);
+        for (.., local) in others {
+            if self.is_weak(local) {
+                self.append(local);
+            } else {
+                self.list(local);
+            }
+        }
+    }
+
+    fn is_weak(&self, local: u32) -> bool {
+        let before = self.rest.side == Side::Before;
+        self.needed.get(&local).is_some_and(|l| if before { l.weak_before } else { l.weak_after })
     }
 
     /// Appends a local to the list if it is live.
     fn list(&mut self, local: u32) -> bool {
-        let Some(live) = self.needed.remove(&local) else { return false };
-        let (kind, readable) = self.kind(local);
-        self.written.text.word(tag::LIVE);
-        self.written.text.words(&kind.words());
-        self.written.comparable &= readable && live.slot.is_some_and(|slot| self.fits(slot, kind));
-        self.live.push(Live { slot: live.slot.unwrap_or(0), kind, local, name: None });
+        if !self.needed.contains_key(&local) {
+            return false;
+        }
+        self.written.text.words(&[tag::LIVE, self.is_weak(local).into()]);
+        self.written.text.words(&self.kind(local).0.words());
+        self.append(local);
         true
+    }
+
+    fn append(&mut self, local: u32) {
+        let weak = self.is_weak(local);
+        let Some(live) = self.needed.remove(&local) else { return };
+        let (kind, readable) = self.kind(local);
+        self.written.comparable &= readable && live.slot.is_some_and(|slot| self.fits(slot, kind));
+        self.live.push(Live { slot: live.slot.unwrap_or(0), kind, weak, local, name: None });
     }
 
     fn fits(&self, slot: u32, kind: LiveKind) -> bool {

@@ -109,6 +109,7 @@ impl Points {
         for live in residual.map_or(&[][..], |r| &r.live) {
             end += match live.kind {
                 LiveKind::Value { words } => words as usize,
+                LiveKind::Object { .. } if live.weak => 0,
                 LiveKind::Object { size, .. } => (size as usize).div_ceil(8),
             };
             if word < end {
@@ -184,7 +185,7 @@ fn add_module(library: &mut Library, reader: &mut Reader<'_>) -> Result<(), Dama
     // A digest that cannot be read means points that cannot be described.
     let tables = ModuleTables { digest, strings, functions: &functions, first_site, site_count };
     if library.add_module(tables).is_err() {
-        let nothing = ModuleTables { digest: &[2, 0, 0], ..tables };
+        let nothing = ModuleTables { digest: &[3, 0, 0], ..tables };
         library.add_module(nothing).map_err(|_| Damaged("a digest"))?;
     }
     Ok(())
@@ -217,6 +218,9 @@ fn items(residual: &Residual) -> Option<Vec<u64>> {
 fn encode_live(live: &Live) -> Option<u64> {
     match live.kind {
         LiveKind::Value { words } => Some(item::pack(live.slot, item::VALUE, words.into())),
-        LiveKind::Object { size, .. } => (size <= item::MAX_SIZE).then(|| item::pack(live.slot, item::OBJECT, size)),
+        LiveKind::Object { size, .. } => {
+            let kind = if live.weak { item::WEAK } else { item::OBJECT };
+            (size <= item::MAX_SIZE).then(|| item::pack(live.slot, kind, size))
+        }
     }
 }
