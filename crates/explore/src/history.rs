@@ -126,6 +126,17 @@ impl History {
         state.woken_by == NONE && last.is_some_and(|e| e.op.kind == OpKind::CondWait)
     }
 
+    /// The threads that wait on a condition variable, in the order in which they began to.
+    pub fn waiters(&self, condition: ObjectId) -> Vec<ThreadId> {
+        let waits = |t: &ThreadId| {
+            let last = self.threads[t.index()].events.last().and_then(|&e| self.events.get(e as usize));
+            self.is_waiting(*t) && last.is_some_and(|e| e.op.object == condition)
+        };
+        let mut waiters: Vec<ThreadId> = (0..self.threads.len()).map(|t| ThreadId(t as u16)).filter(waits).collect();
+        waiters.sort_by_key(|t| self.threads[t.index()].events.last().copied());
+        waiters
+    }
+
     /// For each thread, one more than the position of its last event that happens before the event at `position`, or is it.
     pub fn after(&self, position: usize, after: &mut [u32]) {
         let Some(event) = self.events.get(position) else { return };

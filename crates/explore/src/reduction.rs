@@ -19,7 +19,7 @@ use crate::symmetry::rule::Rule;
 use crate::symmetry::timer::Clock;
 use crate::symmetry::{Answer, Counters, Skip, Symmetry};
 use crate::tree::{Node, Tree};
-use symdpor_trace::{End, Execution, Op, PendingOp, Plan, ThreadId, ThreadSet};
+use symdpor_trace::{End, Execution, Op, OpKind, PendingOp, Plan, ThreadId, ThreadSet};
 
 /// How an algorithm has a race reversed.
 pub trait Strategy: Default {
@@ -45,7 +45,8 @@ pub struct Reduction<S> {
 
 /// Where a question was asked.
 enum Waiting {
-    /// When another branch was to be taken from the last node.
+    /// When another way of the last node's operation was to be taken, or another branch.
+    Way,
     Branch,
     /// In the midst of an execution, at a new node.
     Opened(Box<Execution>),
@@ -73,6 +74,12 @@ enum Leave {
     No,
     Out,
     Ask,
+}
+
+/// Where to go on in the deepest node.
+enum Again {
+    Way,
+    Thread,
 }
 
 /// How far an execution was looked at.
@@ -272,12 +279,13 @@ impl<S: Strategy> Reduction<S> {
     /// above. `None` when nothing is left.
     ///
     /// `again`: the deepest node has been looked at, and what was asked there has been answered.
-    fn branch(&mut self, again: bool) -> Option<Plan> {
+    fn branch(&mut self, again: Option<Again>) -> Option<Plan> {
         let mut again = again;
         while let Some(position) = self.tree.depth().checked_sub(1) {
-            let plan = match std::mem::take(&mut again) {
-                true => self.next_thread(position),
-                false => self.next_choice(position),
+            let plan = match again.take() {
+                Some(Again::Way) => self.next_way_or_thread(position, false),
+                Some(Again::Thread) => self.next_thread(position),
+                None => self.next_choice(position),
             };
             if plan.is_some() {
                 return plan;
@@ -301,14 +309,62 @@ impl<S: Strategy> Reduction<S> {
             symmetry.timer.stop(started);
         }
         self.history.truncate(position);
-        if self.tree.next_alternative(position) {
-            return Some(self.tree.plan());
+        self.next_way_or_thread(position, true)
+    }
+
+    fn next_way_or_thread(&mut self, position: usize, advance: bool) -> Option<Plan> {
+        let (thread, op) = self.tree.current(position);
+        let way = self.next_way(position, advance, thread, op);
+        if way.is_some() {
+            return way;
         }
         self.tree.finish_branch(position);
         if let (Some(symmetry), Some(op)) = (&mut self.symmetry, op) {
             symmetry.finish_branch(position, thread, op);
         }
         self.next_thread(position)
+    }
+
+    /// Another way for the operation of the last node's current branch. `advance`: not the one that it is at.
+    fn next_way(&mut self, position: usize, advance: bool, thread: ThreadId, op: Option<Op>) -> Option<Plan> {
+        let mut advance = advance;
+        loop {
+            if std::mem::replace(&mut advance, true) && !self.tree.next_alternative(position) {
+                return None;
+            }
+            match op.map_or(Leave::No, |op| self.may_skip_way(position, thread, op)) {
+                Leave::Out => {}
+                Leave::No => return Some(self.tree.plan()),
+                Leave::Ask => {
+                    self.waiting = Some(Waiting::Way);
+                    return Some(self.tree.question(position, thread));
+                }
+            }
+        }
+    }
+
+    /// Leaves out the way that the last node's operation is at if it may be.
+    fn may_skip_way(&mut self, position: usize, thread: ThreadId, op: Op) -> Leave {
+        let Some(symmetry) = &mut self.symmetry else { return Leave::No };
+        let way = self.tree.alternative(position) as usize;
+        let Some(&woken) = self.history.waiters(op.object).get(way).filter(|_| op.kind == OpKind::CondSignal) else {
+            return Leave::No;
+        };
+        let started = symmetry.timer.start();
+        let answer = symmetry.may_skip_way(position, woken, (thread, op), &mut self.history);
+        if let Answer::Skip(skip) = &answer {
+            symmetry.mirrored_races(position, skip, &mut self.history, &mut self.mirrored);
+            symmetry.add_skipped_way(position, skip, &self.history);
+            for (earlier, thread) in self.mirrored.drain(..) {
+                self.tree.require(earlier, thread);
+            }
+        }
+        symmetry.timer.stop(started);
+        match answer {
+            Answer::Skip(_) => Leave::Out,
+            Answer::No => Leave::No,
+            Answer::Ask => Leave::Ask,
+        }
     }
 
     fn next_thread(&mut self, position: usize) -> Option<Plan> {
@@ -332,7 +388,7 @@ impl<S: Strategy> Reduction<S> {
         match analysed {
             Analysed::ToItsEnd => {
                 self.statistics.count(execution);
-                self.branch(false)
+                self.branch(None)
             }
             Analysed::UpTo => {
                 self.statistics.count_cut(execution);
@@ -340,7 +396,7 @@ impl<S: Strategy> Reduction<S> {
             }
             Analysed::Blocked => {
                 self.statistics.count_cut(execution);
-                self.branch(false)
+                self.branch(None)
             }
             Analysed::Asking(plan) => Some(plan),
         }
@@ -365,7 +421,8 @@ impl<S: Strategy> Explorer for Reduction<S> {
             symmetry.remember(&last.memory, position);
         }
         match waiting {
-            Waiting::Branch => self.branch(true),
+            Waiting::Way => self.branch(Some(Again::Way)),
+            Waiting::Branch => self.branch(Some(Again::Thread)),
             Waiting::Opened(execution) => {
                 let analysed = self.analyse_from(position, true, &execution);
                 self.analysed(analysed, &execution)

@@ -144,6 +144,11 @@ impl Tree {
         (self.choices[position].thread, self.nodes[position].op)
     }
 
+    /// Which way the last node's current branch goes.
+    pub fn alternative(&self, position: usize) -> u16 {
+        self.choices[position].alternative
+    }
+
     /// Another way for the operation of the last node's current branch.
     pub fn next_alternative(&mut self, position: usize) -> bool {
         let node = &mut self.nodes[position];

@@ -55,8 +55,9 @@ struct Explored {
 /// Of one node of the search tree.
 #[derive(Default)]
 struct Branches {
-    /// The one under way.
+    /// The one under way: all ways of it that have ended, and those ways by the thread that was woken.
     current: Summary,
+    ways: Vec<(ThreadId, Rc<Summary>)>,
     explored: Vec<Explored>,
     /// Of all that have ended.
     total: Summary,
@@ -65,11 +66,19 @@ struct Branches {
 /// A branch that may be left out.
 pub struct Skip {
     pub exchange: Exchange,
-    /// The operation that it would begin with.
+    /// The operation that it would begin with, and the thread that does it.
     pub op: Op,
+    pub actor: ThreadId,
     pub summary: Rc<Summary>,
     /// Where the twin was explored.
     pub since: usize,
+}
+
+/// The node that is looked at, and the one where the twin was explored.
+#[derive(Clone, Copy)]
+struct Places {
+    position: usize,
+    since: usize,
 }
 
 /// Whether a branch may be left out.
@@ -154,12 +163,39 @@ impl Symmetry {
         if let (OpKind::ThreadCreate, Some(child)) = (op.kind, named_thread(op)) {
             below.before_creation(child, thread);
         }
-        self.nodes[position].current.merge(&below);
+        let node = &mut self.nodes[position];
+        node.current.merge(&below);
+        if let (OpKind::CondSignal, Some(woken)) = (op.kind, named_thread(op)) {
+            node.ways.push((woken, Rc::new(below)));
+        }
+    }
+
+    /// Whether a signal need not wake `thread`, because it has been explored how it wakes a twin of it.
+    pub fn may_skip_way(
+        &mut self,
+        position: usize,
+        thread: ThreadId,
+        signal: (ThreadId, Op),
+        history: &mut History,
+    ) -> Answer {
+        let mut ask = false;
+        for i in 0..self.nodes[position].ways.len() {
+            let (twin, summary) = self.nodes[position].ways[i].clone();
+            let places = Places { position, since: position };
+            match self.try_skip(places, (thread, twin), signal, summary, history) {
+                Answer::No => {}
+                Answer::Ask => ask = true,
+                skip => return skip,
+            }
+        }
+        self.counters.asked += ask as u64;
+        if ask { Answer::Ask } else { Answer::No }
     }
 
     /// A thread's branch has been explored in all ways.
     pub fn finish_branch(&mut self, position: usize, thread: ThreadId, op: Op) {
         let node = &mut self.nodes[position];
+        node.ways.clear();
         let summary = Rc::new(std::mem::take(&mut node.current));
         node.total.merge(&summary);
         node.explored.push(Explored { thread, op, summary });
@@ -190,7 +226,7 @@ impl Symmetry {
         for i in 0..here {
             let explored = &self.nodes[position].explored[i];
             let (twin, op, summary) = (explored.thread, explored.op, explored.summary.clone());
-            match self.try_skip((position, position), thread, twin, op, summary, history) {
+            match self.try_skip(Places { position, since: position }, (thread, twin), (twin, op), summary, history) {
                 Answer::No => {}
                 Answer::Ask => ask = true,
                 skip => return skip,
@@ -200,7 +236,7 @@ impl Symmetry {
         for &(twin, since) in sleepers {
             let Some(explored) = self.nodes[since].explored.iter().find(|e| e.thread == twin) else { continue };
             let (op, summary) = (explored.op, explored.summary.clone());
-            match self.try_skip((position, since), thread, twin, op, summary, history) {
+            match self.try_skip(Places { position, since }, (thread, twin), (twin, op), summary, history) {
                 Answer::No => {}
                 Answer::Ask => ask = true,
                 skip => return skip,
@@ -212,10 +248,9 @@ impl Symmetry {
 
     fn try_skip(
         &mut self,
-        (position, since): (usize, usize),
-        thread: ThreadId,
-        twin: ThreadId,
-        op: Op,
+        Places { position, since }: Places,
+        (thread, twin): (ThreadId, ThreadId),
+        (actor, op): (ThreadId, Op),
         summary: Rc<Summary>,
         history: &mut History,
     ) -> Answer {
@@ -224,7 +259,7 @@ impl Symmetry {
             Twins::No => return Answer::No,
             Twins::Ask => return Answer::Ask,
         };
-        let op = exchange.op(&op);
+        let (actor, op) = (exchange.thread(actor), exchange.op(&op));
         self.past.catch_up(history);
         if self.rule.joins && (summary.are_apart(twin, thread) || self.past.between_matters(&summary)) {
             self.counters.told_apart += 1;
@@ -232,12 +267,12 @@ impl Symmetry {
         }
         let moved = history.moved_since(since);
         let branch = Branch { summary: &summary, since: since as u32, moved: &moved, history };
-        if !self.past.is_alike(&branch, &exchange, &op, &self.rule) {
+        if !self.past.is_alike(&branch, &exchange, (actor, &op), &self.rule) {
             self.counters.past_differs += 1;
             return Answer::No;
         }
         self.counters.skipped += 1;
-        Answer::Skip(Skip { exchange, op, summary, since })
+        Answer::Skip(Skip { exchange, op, actor, summary, since })
     }
 
     /// The events that would have raced with the skipped branch, each with the thread to run instead.
@@ -252,7 +287,6 @@ impl Symmetry {
             return;
         }
         let moved = history.moved_since(skip.since);
-        let thread = skip.exchange.other;
         debug_assert!(position >= skip.since);
         for entry in skip.summary.visible() {
             let (origin, exchange) = (&entry.origin, &skip.exchange);
@@ -265,9 +299,15 @@ impl Symmetry {
             let through = origin.via(skip.since as u32).filter(|v| moved.is_empty() && v.object != entry.op.object);
             let through: Vec<ObjectId> = through.map(|v| exchange.object(v.object)).collect();
             let by = exchange.thread(entry.thread);
-            let past = Known { threads: &known, objects: &through, first: (thread, &skip.op) };
+            let past = Known { threads: &known, objects: &through, first: (skip.actor, &skip.op) };
             history.uncovered(by, &exchange.op(&entry.op), &past, races);
         }
+    }
+
+    /// Adds the way that was left out to its branch's summary.
+    pub fn add_skipped_way(&mut self, position: usize, skip: &Skip, history: &History) {
+        let number = |thread| history.number(thread);
+        self.nodes[position].current.merge(&skip.summary.exchanged(&skip.exchange, &number));
     }
 
     /// Adds the branch that was left out to its node's summary.

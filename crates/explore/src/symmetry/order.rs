@@ -198,10 +198,6 @@ impl Order {
             self.threads[child] = clock;
             set(&mut self.threads[child], child, tail_epoch(position));
         }
-        if let (OpKind::CondSignal, Some(woken), Bound::Most) = (op.kind, named, self.bound) {
-            self.save(woken);
-            join(&mut self.threads[woken], &clock);
-        }
         set(&mut clock, t, tail_epoch(position));
         self.threads[t] = clock;
     }

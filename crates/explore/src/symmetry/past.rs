@@ -323,13 +323,21 @@ impl Past {
 
     /// Whether no access before the branch relates otherwise to what would happen in it than it does to what happened in
     /// the twin's.
-    pub fn is_alike(&self, branch: &Branch<'_>, exchange: &Exchange, op: &Op, rule: &Rule) -> bool {
+    ///
+    /// `first`: who would begin it, and with what. If it is neither of the twins, it goes on in the same state for both.
+    pub fn is_alike(&self, branch: &Branch<'_>, exchange: &Exchange, first: (ThreadId, &Op), rule: &Rule) -> bool {
         if !rule.plain {
             return true;
         }
         let (twin, thread) = (exchange.one, exchange.other);
-        let view = View { past: self, branch, exchange, rule, known_now: self.least.clock_after(thread, op) };
-        view.unchanged(twin, &self.most.clock_after(twin, &exchange.op(op)), thread, &view.known_now)
+        let (known_now, known_then) = match first {
+            (actor, op) if actor == thread => {
+                (self.least.clock_after(thread, op), self.most.clock_after(twin, &exchange.op(op)))
+            }
+            _ => (self.least.clock(thread), self.most.clock(twin)),
+        };
+        let view = View { past: self, branch, exchange, rule, known_now };
+        view.unchanged(twin, &known_then, thread, &view.known_now)
             && view.unchanged(thread, &self.most.clock(thread), twin, &self.least.clock(twin))
     }
 }
