@@ -108,6 +108,13 @@ pub fn identified(number: u16) {
     STATE.get().identified |= number == exec::get().current;
 }
 
+/// A heap block has been allocated.
+pub fn allocated(address: usize, len: usize) {
+    if is_new() && address != 0 {
+        write(&[footprint::BLOCK, names::object(address).0, len as u64]);
+    }
+}
+
 /// The result of the join under way is used.
 pub fn result(value: usize) {
     STATE.get().result = Some(value);

@@ -3,7 +3,7 @@
 //! Frames are described by the controller (`symdpor_abi::local`), site by site; a site without a description is asked for, and
 //! until the answer is there its thread is like no other. So is a thread that
 //!
-//! - is main, or has asked who it is,
+//! - has asked who it is,
 //! - holds a lock or runs an initialiser: others can see that it is this one,
 //! - has a frame of code that was not instrumented between its own,
 //! - has something live that cannot be read.
@@ -29,7 +29,6 @@ const MAX_FRAMES: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Why {
-    IsMain = why::IS_MAIN as u32,
     Identified = why::IDENTIFIED as u32,
     HoldsLock = why::HOLDS_LOCK as u32,
     Handlers = why::HANDLERS as u32,
@@ -130,9 +129,8 @@ fn symbol_hash(function: usize) -> u64 {
 }
 
 /// Whether the thread can be like another at all, apart from its frames.
-fn is_plain(number: u16, thread: &Thread) -> Result<(), Why> {
+fn is_plain(thread: &Thread) -> Result<(), Why> {
     match () {
-        _ if number == 0 => Err(Why::IsMain),
         _ if thread.identified => Err(Why::Identified),
         _ if thread.held != 0 => Err(Why::HoldsLock),
         _ if thread.cleanup_handlers != 0 || thread.destructors != 0 => Err(Why::Handlers),
@@ -212,10 +210,12 @@ impl Sink for Collect {
 /// looked up in [`layout`].
 pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let thread = &exec::get().threads[number as usize];
-    is_plain(number, thread)?;
+    is_plain(thread)?;
     (LAYOUT.get().count, LAYOUT.get().weak_count) = (0, 0);
     frames(number, &mut Collect)?;
     let mut next = LAYOUT.get().count;
+    // Main is like itself only.
+    sink.code((number == 0) as u64);
     let pending = &thread.pending;
     sink.code(
         pending.kind as u64 | (pending.mask as u64) << 8 | (pending.mask2 as u64) << 16 | (pending.order as u64) << 24,

@@ -75,7 +75,8 @@ pub fn tell() {
     search.everything();
     search.open_known();
     let mut writer = Writer::new(MEMORY_OFFSET, MEMORY_BYTES);
-    for number in (1..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
+    let first = !channel::says(options::EXPLAIN) as u16;
+    for number in (first..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
         search.write(number, &mut writer);
     }
     channel::header().memory_len = writer.used() as u32;

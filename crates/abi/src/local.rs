@@ -74,6 +74,8 @@ pub mod footprint {
     pub const LOCAL: u64 = 2;
     /// 3 | identified << 8 | has a result << 9; then the result. Ends a step.
     pub const END: u64 = 3;
+    /// 4; then the object at its beginning and the length in bytes: a heap block that was allocated.
+    pub const BLOCK: u64 = 4;
 }
 
 /// Records of memory.
@@ -95,7 +97,6 @@ pub mod memory {
 
 /// Why a thread is like no other.
 pub mod why {
-    pub const IS_MAIN: u64 = 1;
     pub const IDENTIFIED: u64 = 2;
     pub const HOLDS_LOCK: u64 = 3;
     pub const HANDLERS: u64 = 4;

@@ -53,15 +53,19 @@ impl AccessLog {
 
     pub fn add(&mut self, thread: u16, granule: usize, mask: u8, write: bool) {
         let thread = thread % MAX_THREADS as u16;
-        if let Some(last) = self.len.checked_sub(1).map(|i| &mut self.entries[i])
-            && last.thread == thread
-            && last.write == write
-        {
+        // Loops read here and write there in turn.
+        let recent = self.len.saturating_sub(4);
+        let alike = self.entries[recent..self.len].iter_mut().rev().filter(|e| e.thread == thread && e.write == write);
+        for last in alike {
             if last.granule == granule && last.granules == 1 {
                 last.mask |= mask;
                 return;
             }
-            if last.granule + 8 * last.granules as usize == granule {
+            let end = last.granule + 8 * last.granules as usize;
+            if last.granule <= granule && granule < end {
+                return;
+            }
+            if granule == end {
                 (last.granules, last.mask) = (last.granules + 1, 0xff);
                 return;
             }

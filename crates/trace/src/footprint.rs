@@ -61,6 +61,7 @@ pub struct Footprint {
     /// Where its accesses and local states end in [`Footprints`]; they begin where those of the step before end.
     pub accesses_end: u32,
     pub locals_end: u32,
+    pub blocks_end: u32,
     /// The thread has asked who it is, or has been told apart from others otherwise.
     pub identified: bool,
     /// For a join whose result is used: the result.
@@ -75,6 +76,8 @@ pub struct Footprints {
     pub accesses: Vec<PlainAccess>,
     /// The threads that a step has brought to their next operation: its own, and one that it created.
     pub locals: Vec<(ThreadId, LocalState)>,
+    /// Heap blocks that were allocated: where, and how many bytes.
+    pub blocks: Vec<(ObjectId, u64)>,
 }
 
 impl Footprints {
@@ -100,16 +103,25 @@ impl Footprints {
         self.locals.get(start as usize..self.steps[i].locals_end as usize).unwrap_or(&[])
     }
 
+    /// The blocks that the step at `position` has allocated.
+    pub fn blocks(&self, position: usize) -> &[(ObjectId, u64)] {
+        let Some(i) = self.index(position) else { return &[] };
+        let start = if i == 0 { 0 } else { self.steps[i - 1].blocks_end };
+        self.blocks.get(start as usize..self.steps[i].blocks_end as usize).unwrap_or(&[])
+    }
+
     pub fn clear(&mut self) {
         self.first = 0;
         self.steps.clear();
         self.accesses.clear();
         self.locals.clear();
+        self.blocks.clear();
     }
 
     /// Ends a step whose accesses and local states have been added.
     pub fn end_step(&mut self, identified: bool, result: Option<u64>) {
         let (accesses_end, locals_end) = (self.accesses.len() as u32, self.locals.len() as u32);
-        self.steps.push(Footprint { accesses_end, locals_end, identified, result });
+        let blocks_end = self.blocks.len() as u32;
+        self.steps.push(Footprint { accesses_end, locals_end, blocks_end, identified, result });
     }
 }

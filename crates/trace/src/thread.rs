@@ -119,6 +119,12 @@ impl ThreadSet {
         }
     }
 
+    /// Keeps the members that are good.
+    pub fn retain(&mut self, good: impl Fn(ThreadId) -> bool) {
+        let bad: Vec<ThreadId> = self.iter().filter(|t| !good(*t)).collect();
+        bad.into_iter().for_each(|t| _ = self.remove(t));
+    }
+
     /// Empties the set, keeping its memory.
     pub fn clear(&mut self) {
         self.low = 0;

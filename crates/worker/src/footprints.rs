@@ -38,6 +38,7 @@ fn record(reader: &mut Reader<'_>, prints: &mut Footprints) -> Result<(), Damage
             let local = local_state(reader)?;
             prints.locals.push((thread(word)?, local));
         }
+        footprint::BLOCK => prints.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
         footprint::END => {
             let result = reader.u64()?;
             prints.end_step(word >> 8 & 1 != 0, (word >> 9 & 1 != 0).then_some(result));

@@ -3,6 +3,7 @@
 use crate::access;
 use crate::end::{self, Details};
 use crate::exec;
+use crate::footprint;
 use crate::init;
 use crate::snapshot;
 use crate::spin;
@@ -22,7 +23,9 @@ fn allocate(size: usize, align: usize) -> usize {
     init::ensure();
     let exec = exec::get();
     spin::changed();
-    or_errno(exec.heap.allocate(exec.current, size, align, stack::here_id()) as usize)
+    let block = exec.heap.allocate(exec.current, size, align, stack::here_id()) as usize;
+    footprint::allocated(block, size);
+    or_errno(block)
 }
 
 fn or_errno(block: usize) -> usize {
@@ -94,7 +97,9 @@ pub extern "C" fn calloc(count: usize, size: usize) -> usize {
     init::ensure();
     let exec = exec::get();
     spin::changed();
-    or_errno(exec.heap.allocate_zeroed(exec.current, total, ALIGN, stack::here_id()) as usize)
+    let block = exec.heap.allocate_zeroed(exec.current, total, ALIGN, stack::here_id()) as usize;
+    footprint::allocated(block, total);
+    or_errno(block)
 }
 
 #[unsafe(no_mangle)]

@@ -154,9 +154,11 @@ impl Symmetry {
             below.add_op(Entry { thread, op: plain_op(op), origin });
         }
         self.past.add_accesses(position, history, &mut below);
-        if self.rule.joins {
-            self.past.joins(position, thread, op, self.rule.results, &mut below);
+        if self.rule.joins && op.kind == OpKind::ThreadJoin {
+            self.past.joins(position, thread, self.rule.results, &mut below);
         }
+        // Memory that comes into being here has no past.
+        self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2));
         if self.past.identifies(position) {
             below.add_group(&ThreadSet::from_iter([thread]));
         }

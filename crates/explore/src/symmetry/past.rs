@@ -6,6 +6,7 @@ use crate::symmetry::order::{Bound, Clock, Order, after_epoch, op_epoch, tail_ep
 use crate::symmetry::origin::{Origin, TRACKED, Via};
 use crate::symmetry::rule::Rule;
 use crate::symmetry::summary::{PlainEntry, Summary};
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
 use symdpor_abi::object::{ObjectId, Region};
@@ -17,6 +18,15 @@ struct Logged {
     epoch: u32,
     access: PlainAccess,
     atomic: bool,
+}
+
+/// What the rest of a run of joins came to in an execution that was not cut off before its end. Which threads it joins
+/// is decided by the joiner's local state, and by what it reads in between.
+struct Run {
+    targets: ThreadSet,
+    /// Its plain accesses between the joins, and whether results were used.
+    between: Vec<PlainAccess>,
+    results: bool,
 }
 
 /// A join of the current execution.
@@ -71,6 +81,10 @@ pub struct Past {
     locals: Vec<Vec<Local>>,
     accesses: Vec<Vec<Logged>>,
     joins: Vec<Join>,
+    /// By the joiner's local state before a join.
+    runs: FxHashMap<LocalState, Run>,
+    /// Blocks, by the position of the event that allocated them.
+    blocks: Vec<(u32, ObjectId, u64)>,
     events: Vec<Event>,
     least: Order,
     most: Order,
@@ -82,6 +96,8 @@ impl Default for Past {
             locals: Vec::new(),
             accesses: Vec::new(),
             joins: Vec::new(),
+            runs: FxHashMap::default(),
+            blocks: Vec::new(),
             events: Vec::new(),
             least: Order::new(Bound::Least),
             most: Order::new(Bound::Most),
@@ -137,6 +153,7 @@ impl Past {
             let closes = closes(position, execution);
             self.joins.push(Join { position: position as u32, joiner: step.thread, target, closes, result });
         }
+        self.blocks.extend(prints.blocks(position).iter().map(|b| (position as u32, b.0, b.1)));
         self.events.push(Event { identified: footprint.is_some_and(|f| f.identified) });
     }
 
@@ -150,6 +167,7 @@ impl Past {
         let kept = |list: &[Logged]| list.partition_point(|l| l.epoch <= 2 * len as u32);
         self.accesses.iter_mut().for_each(|list| list.truncate(kept(list)));
         self.joins.truncate(self.joins.partition_point(|j| (j.position as usize) < len));
+        self.blocks.truncate(self.blocks.partition_point(|b| (b.0 as usize) < len));
         self.least.truncate(len);
         self.most.truncate(len);
     }
@@ -183,8 +201,8 @@ impl Past {
                 local.asked_at = position as u32;
             }
         }
-        // Whoever is not in the answer has no local state after all.
-        for local in self.locals.iter_mut().filter_map(|l| l.last_mut()).filter(|l| l.memory.is_none()) {
+        // Whoever is not in the answer has no local state after all; main is never asked for.
+        for local in self.locals.iter_mut().skip(1).filter_map(|l| l.last_mut()).filter(|l| l.memory.is_none()) {
             local.state = LocalState::UNKNOWN;
         }
     }
@@ -265,14 +283,13 @@ impl Past {
     }
 
     /// What the join at `position`, if it is one, tells apart.
-    pub fn joins(&self, position: usize, thread: ThreadId, op: &Op, results: bool, summary: &mut Summary) {
-        if op.kind != OpKind::ThreadJoin {
-            return;
-        }
-        let run: Vec<&Join> = self.run(thread, position as u32).collect();
+    pub fn joins(&mut self, position: usize, thread: ThreadId, results: bool, summary: &mut Summary) {
+        let run: Vec<Join> = self.run(thread, position as u32).copied().collect();
         let Some((last, before)) = run.split_first() else { return };
         if last.closes {
-            summary.add_group(&run.iter().map(|j| j.target).collect());
+            let targets: ThreadSet = run.iter().map(|j| j.target).collect();
+            summary.add_group(&targets);
+            self.remember_run(thread, &run);
         } else {
             self.accesses_of(position).filter(|a| a.thread == thread).for_each(|a| summary.add_between(a));
         }
@@ -281,16 +298,57 @@ impl Past {
         }
     }
 
+    /// Notes how a run went, for executions in which it does not come to its end. `run`: the last join first.
+    fn remember_run(&mut self, joiner: ThreadId, run: &[Join]) {
+        let (mut targets, mut between, mut results) = (ThreadSet::new(), Vec::new(), false);
+        for (i, join) in run.iter().enumerate() {
+            targets.insert(join.target);
+            results |= join.result.is_some();
+            if i > 0 {
+                between.extend(self.accesses_of(join.position as usize).filter(|a| a.thread == joiner));
+            }
+            let Some(local) = self.local_before(joiner, join.position) else { continue };
+            let known = self.runs.entry(local).or_insert_with(|| Run {
+                targets: targets.clone(),
+                between: Vec::new(),
+                results: false,
+            });
+            known.targets.retain(|t| targets.contains(t));
+            let new: Vec<PlainAccess> = between.iter().filter(|a| !known.between.contains(a)).copied().collect();
+            known.between.extend(new);
+            known.results |= results;
+        }
+    }
+
+    /// A thread's local state before its event at `position`.
+    fn local_before(&self, thread: ThreadId, position: u32) -> Option<LocalState> {
+        let list = self.locals.get(thread.index())?;
+        let at = list.partition_point(|l| l.position < position);
+        list[..at].last().map(|l| l.state).filter(|l| l.is_known())
+    }
+
+    /// The blocks that the event at `position` has allocated.
+    pub fn blocks_of(&self, position: usize) -> &[(u32, ObjectId, u64)] {
+        let start = self.blocks.partition_point(|b| (b.0 as usize) < position);
+        let end = self.blocks.partition_point(|b| (b.0 as usize) <= position);
+        &self.blocks[start..end]
+    }
+
     /// The thread is blocked joining `target` where nothing goes on: threads that have ended are told apart from that one,
     /// except those joined just before it.
+    ///
+    /// Those that the run would have joined after it are not told apart either, if that is known.
     pub fn blocked_join(&self, thread: ThreadId, target: ThreadId, ended: &ThreadSet, summary: &mut Summary) {
         let open = |j: &&Join| !j.closes;
         let last = self.joins.iter().rev().find(|j| j.joiner == thread).filter(open).map(|j| j.position);
         let run: Vec<&Join> = last.map_or(Vec::new(), |p| self.run(thread, p).collect());
         let plain = run.iter().any(|j| self.accesses_of(j.position as usize).any(|a| a.thread == thread));
         let distinct = plain || run.iter().any(|j| j.result.is_some());
+        let known = self.local_before(thread, u32::MAX).and_then(|l| self.runs.get(&l)).filter(|r| !r.results);
         for other in ended.iter() {
-            if distinct || !run.iter().any(|j| j.target == other) {
+            if let Some(known) = known.filter(|r| r.targets.contains(other)) {
+                known.between.iter().for_each(|a| summary.add_between(*a));
+            } else if distinct || !run.iter().any(|j| j.target == other) {
                 summary.add_apart(target, other);
             }
         }

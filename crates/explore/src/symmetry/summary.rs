@@ -5,6 +5,7 @@
 
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::origin::Origin;
+use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet};
 
@@ -198,6 +199,14 @@ impl Summary {
         apart.sort_unstable();
         let groups = self.groups.iter().map(|g| exchange.threads(g)).collect();
         Summary { visible, plain, apart, groups, between }
+    }
+
+    /// Leaves out what happens to a block of memory.
+    pub fn forget(&mut self, start: ObjectId, bytes: u64) {
+        let inside = |o: ObjectId| o.0.wrapping_sub(start.0) < bytes.max(1);
+        self.plain.retain(|e| !inside(e.access.object));
+        self.between.retain(|a| !inside(a.object));
+        self.visible.retain(|e| !inside(e.op.object) || (e.op.object2 != ObjectId::NONE && !inside(e.op.object2)));
     }
 
     /// The summary as seen from before `child` was created: what it does is its creator's doing.

@@ -105,6 +105,7 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
         (i, handle).hash(&mut hasher);
     }
     (thread.loops, thread.vain, thread.turn, thread.phase == Phase::Running).hash(&mut hasher);
+    (t == 0).hash(&mut hasher);
     if state.holds(t) || state.runs_once(t) {
         (t, "itself").hash(&mut hasher);
     }
