@@ -55,22 +55,7 @@ fn symmetry_bits(options: &RunOptions) -> u32 {
 }
 
 fn explorer(options: &RunOptions) -> Box<dyn Explorer> {
-    let mut rule = Rule::SOUND;
-    for part in std::env::var("SYMDPOR_RULE").unwrap_or_default().split(',') {
-        match part {
-            "paper" => rule = Rule { sleepers: false, ..Rule::PAPER },
-            "papers" => rule = Rule { sleepers: true, ..Rule::PAPER },
-            "novis" => rule.visible = false,
-            "noplain" => rule.plain = false,
-            "nojoin" => {
-                rule.joins = false;
-                rule.pending_joins = false
-            }
-            "nosleep" => rule.sleepers = false,
-            "nopj" => rule.pending_joins = false,
-            _ => {}
-        }
-    }
+    let rule = Rule::SOUND;
     match options.reduction {
         Reduction::Dpor if options.symmetry != Symmetry::Off => Box::new(Dpor::with_symmetry(rule).timed(nanos)),
         Reduction::Source if options.symmetry != Symmetry::Off => {

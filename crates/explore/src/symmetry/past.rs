@@ -335,20 +335,24 @@ impl Past {
     }
 
     /// The thread is blocked joining `target` where nothing goes on: threads that have ended are told apart from that one,
-    /// except those joined just before it.
+    /// except those joined just before it, if nothing but reading has been done meanwhile.
     ///
     /// Those that the run would have joined after it are not told apart either, if that is known.
     pub fn blocked_join(&self, thread: ThreadId, target: ThreadId, ended: &ThreadSet, summary: &mut Summary) {
         let open = |j: &&Join| !j.closes;
         let last = self.joins.iter().rev().find(|j| j.joiner == thread).filter(open).map(|j| j.position);
         let run: Vec<&Join> = last.map_or(Vec::new(), |p| self.run(thread, p).collect());
-        let plain = run.iter().any(|j| self.accesses_of(j.position as usize).any(|a| a.thread == thread));
-        let distinct = plain || run.iter().any(|j| j.result.is_some());
-        let known = self.local_before(thread, u32::MAX).and_then(|l| self.runs.get(&l)).filter(|r| !r.results);
+        let inside = run.iter().flat_map(|j| self.accesses_of(j.position as usize)).filter(|a| a.thread == thread);
+        let before: Vec<PlainAccess> = inside.collect();
+        let joined = !run.iter().any(|j| j.result.is_some()) && !before.iter().any(|a| a.write);
+        let known = self.local_before(thread, u32::MAX).and_then(|l| self.runs.get(&l));
+        let known = known.filter(|r| !r.results && !r.between.iter().any(|a| a.write));
         for other in ended.iter() {
-            if let Some(known) = known.filter(|r| r.targets.contains(other)) {
+            if joined && run.iter().any(|j| j.target == other) {
+                before.iter().for_each(|a| summary.add_between(*a));
+            } else if let Some(known) = known.filter(|r| r.targets.contains(other)) {
                 known.between.iter().for_each(|a| summary.add_between(*a));
-            } else if distinct || !run.iter().any(|j| j.target == other) {
+            } else {
                 summary.add_apart(target, other);
             }
         }
