@@ -15,6 +15,8 @@ static pthread_mutex_t M[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALI
 static pthread_cond_t C = PTHREAD_COND_INITIALIZER;
 static pthread_t T[4];
 static unsigned R[4];
+static _Thread_local int L;
+struct block { int zero, more[3]; };
 
 ";
 
@@ -30,7 +32,7 @@ pub fn batch(programs: &[Program]) -> Batch {
     batch.line(PRELUDE.trim_end_matches('\n'));
     for (number, program) in programs.iter().enumerate() {
         for (thread, code) in program.threads.iter().enumerate().rev() {
-            batch.thread(number, thread, code);
+            batch.thread(number, thread, code, program.twins);
         }
     }
     batch.line("int main(int argc, char **argv)\n{\n    switch (argc > 1 ? atoi(argv[1]) : -1) {");
@@ -47,15 +49,16 @@ impl Batch {
         writeln!(self.text, "{text}").expect("strings take everything");
     }
 
-    fn thread(&mut self, program: usize, thread: usize, code: &[Instruction]) {
+    fn thread(&mut self, program: usize, thread: usize, code: &[Instruction], twins: Option<Given>) {
         self.line(&format!("static void *program_{program}_{thread}(void *unused)\n{{"));
         self.line("    int r[2] = {0, 0}, expected = 0;\n    unsigned h = 0;");
         self.line("    (void)r; (void)expected; (void)h;");
+        self.line(take_given(thread, twins));
         for (at, instruction) in code.iter().enumerate() {
             if matches!(instruction, Instruction::Assert { .. }) {
                 self.assertions.insert(self.line, (thread, at));
             }
-            self.line(&format!("l{at}: __attribute__((unused)); {}", statement(*instruction, program, thread)));
+            self.line(&format!("l{at}: __attribute__((unused)); {}", statement(*instruction, program, thread, twins)));
         }
         self.line(&format!("l{}: __attribute__((unused));\n    return unused;\n}}\n", code.len()));
     }
@@ -69,7 +72,25 @@ fn order(order: Order, weak: &str) -> String {
     }
 }
 
-fn statement(instruction: Instruction, program: usize, thread: usize) -> String {
+/// What a thread does with what it was given: all of it comes to 0.
+fn take_given(thread: usize, twins: Option<Given>) -> &'static str {
+    match twins {
+        Some(Given::Number) if thread > 0 => "    r[0] = (int)(long)unused % 7; r[0] = 0;",
+        Some(Given::Block) if thread > 0 => "    struct block *block = unused; r[0] = block->zero;",
+        Some(Given::ThreadLocal) => "    L = 3; r[0] = L - 3;",
+        _ => "",
+    }
+}
+
+fn argument(thread: usize, twins: Option<Given>) -> String {
+    match twins {
+        Some(Given::Number) => format!("(void *){}L", thread + 10),
+        Some(Given::Block) => "calloc(1, sizeof(struct block))".to_owned(),
+        _ => "NULL".to_owned(),
+    }
+}
+
+fn statement(instruction: Instruction, program: usize, thread: usize, twins: Option<Given>) -> String {
     match instruction {
         Instruction::Load { register, variable, order: o } => {
             format!("r[{register}] = atomic_load_explicit(&A[{variable}], {});", order(o, "acquire"))
@@ -97,12 +118,18 @@ fn statement(instruction: Instruction, program: usize, thread: usize) -> String 
         Instruction::JumpUnless { register, value, target } => format!("if (r[{register}] != {value}) goto l{target};"),
         Instruction::Jump(target) => format!("goto l{target};"),
         Instruction::Assert { register, forbidden } => format!("assert(r[{register}] != {forbidden});"),
-        Instruction::Create(t) => format!("pthread_create(&T[{t}], NULL, program_{program}_{t}, NULL);"),
+        Instruction::Create(t) => {
+            format!("pthread_create(&T[{t}], NULL, program_{program}_{t}, {});", argument(t, twins))
+        }
         Instruction::Join(t) => format!("pthread_join(T[{t}], NULL);"),
         Instruction::Fold(t) => format!("h = h * 5 + R[{t}];"),
         Instruction::FoldVariable(variable) => format!("h = h * 5 + (unsigned)atomic_load(&A[{variable}]);"),
         Instruction::Exit(status) => format!("exit({status});"),
         Instruction::ExitHash => "exit(1 + h % 97);".to_owned(),
+        Instruction::Return if twins == Some(Given::Block) => {
+            "r[1] = block->zero; free(block); return NULL;".to_owned()
+        }
+        Instruction::Return if twins.is_some() => "return NULL;".to_owned(),
         Instruction::Return => format!("R[{thread}] = (unsigned)r[0] * 7 + (unsigned)r[1] * 13; return unused;"),
     }
 }
@@ -111,7 +138,7 @@ fn statement(instruction: Instruction, program: usize, thread: usize) -> String 
 pub fn listing(program: &Program, number: usize) -> String {
     let mut batch = Batch { text: String::new(), assertions: HashMap::new(), line: 1 };
     for (thread, code) in program.threads.iter().enumerate().rev() {
-        batch.thread(number, thread, code);
+        batch.thread(number, thread, code, program.twins);
     }
     batch.text
 }

@@ -78,7 +78,34 @@ pub fn program(seed: u64) -> Program {
     } else if others == 2 && random.one_in(3) {
         nest(&mut random, &mut threads);
     }
-    Program { threads }
+    Program { threads, twins: None }
+}
+
+/// Threads of which most have the same code, some after a beginning of their own, and a main thread that does not tell them apart
+/// except by joining them one by one now and then.
+pub fn twins(seed: u64) -> Program {
+    let mut program = program(seed);
+    let mut random = Random::new(!seed);
+    let creates = |code: &Vec<Instruction>| code.iter().any(|i| matches!(i, Instruction::Create(_)));
+    let body = program.threads[1].clone();
+    if !creates(&body) {
+        for code in program.threads[2..].iter_mut().filter(|c| !creates(c)) {
+            if !random.one_in(6) {
+                code.clone_from(&body);
+            }
+        }
+    }
+    for code in &mut program.threads[1..] {
+        if random.one_in(4) {
+            let (variable, value) = (random.below(ATOMICS), 1);
+            let first = Instruction::Add { register: 1, variable, value, order: Order::Strong };
+            *code = std::iter::once(first).chain(code.iter().map(|i| i.moved(1))).collect();
+        }
+    }
+    program.threads[0].retain(|i| !matches!(i, Instruction::Fold(_)));
+    let given = [Given::Nothing, Given::Number, Given::Block, Given::ThreadLocal];
+    program.twins = Some(given[random.below(given.len())]);
+    program
 }
 
 /// Thread 1 creates one more, and joins it or not.

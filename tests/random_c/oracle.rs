@@ -324,7 +324,7 @@ mod tests {
     use Instruction::*;
 
     fn of(threads: Vec<Vec<Instruction>>) -> BTreeSet<Outcome> {
-        outcomes(&Program { threads }, 100_000).expect("small")
+        outcomes(&Program { threads, twins: None }, 100_000).expect("small")
     }
 
     fn main_of_two() -> Vec<Instruction> {

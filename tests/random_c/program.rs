@@ -125,6 +125,31 @@ impl Instruction {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub threads: Vec<Vec<Instruction>>,
+    /// Nothing tells which thread is which: no results, and the threads may be alike. What they are given does not matter.
+    pub twins: Option<Given>,
+}
+
+/// What threads that may be alike get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Given {
+    Nothing,
+    /// A number of their own, which they forget before their first operation.
+    Number,
+    /// A heap block of equal content each.
+    Block,
+    /// A thread-local variable of equal content each.
+    ThreadLocal,
+}
+
+impl Program {
+    /// The outcome without knowing which of several threads with the same code came to it.
+    pub fn anonymous(&self, outcome: Outcome) -> Outcome {
+        match (outcome, self.twins) {
+            // Threads with different beginnings share their ends.
+            (Outcome::Assertion(thread, at), Some(_)) => Outcome::Assertion(0, self.threads[thread].len() - at),
+            _ => outcome,
+        }
+    }
 }
 
 /// What a thread hands to its joiner.
