@@ -37,8 +37,6 @@ pub struct RunOptions {
 /// Flags that are understood but cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UsageError {
-    #[error("--symmetry check is not available yet: use --symmetry off or on")]
-    SymmetryCheck,
     #[error("--jobs {0} is not available yet: this version runs one worker (--jobs 1)")]
     Jobs(u32),
     #[error("replay --gdb is not available yet: `symdpor replay` without it shows the execution")]
@@ -47,9 +45,6 @@ pub enum UsageError {
 
 impl RunOptions {
     pub fn resolve(flags: RunFlags) -> Result<RunOptions, UsageError> {
-        if flags.symmetry == Symmetry::Check {
-            return Err(UsageError::SymmetryCheck);
-        }
         if flags.jobs != 1 {
             return Err(UsageError::Jobs(flags.jobs));
         }
@@ -138,7 +133,6 @@ mod tests {
 
     #[test]
     fn what_is_not_there_yet_is_refused() {
-        assert_eq!(resolve("--symmetry check").unwrap_err(), UsageError::SymmetryCheck);
         assert_eq!(resolve("--jobs 2").unwrap_err(), UsageError::Jobs(2));
         assert!(resolve("--symmetry on").is_ok());
     }

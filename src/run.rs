@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::notes::notes;
 use crate::options::{JsonTarget, RunOptions, channel_bits};
 use crate::progress::Progress;
-use crate::search::{FirstOutput, Limits, Listener, Search, Stop};
+use crate::search::{FirstOutput, Known, Limits, Listener, Search, SearchError, Stop};
 use crate::session::Session;
 use crate::subject::Subject;
 use crate::traces;
@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use symdpor_abi::channel::options as bits;
 use symdpor_explore::{AllInterleavings, Dpor, Explorer, Rule, SourceSets};
 use symdpor_report::{Counts, ErrorEntry, Summary, SymmetryCounts, TextOptions, Verdict, json, text};
-use symdpor_trace::TraceFile;
 use symdpor_trace::failure::OutputChunk;
+use symdpor_trace::file::Program;
+use symdpor_trace::{FailureKind, TraceFile};
 
 pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     let interrupt = Interrupt::install()?;
@@ -32,22 +33,57 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
     let mut session =
         Session::new(settings, subject.globals, channel_bits(&options.execution) | symmetry_bits(options));
     let mut reporter = Reporter::new(options, interrupt);
-    let limits =
-        Limits { max_executions: options.max_executions, time: options.time_limit, keep_going: options.keep_going };
+    let checks = options.symmetry == Symmetry::Check;
+    let limits = Limits {
+        max_executions: options.max_executions,
+        time: options.time_limit,
+        keep_going: options.keep_going || checks,
+    };
     let mut search = Search::new(&mut session, &subject.program, options.execution, limits, &mut reporter);
     search.first_output = match (options.shows_output(), subject.instrumented) {
         (true, true) => FirstOutput::Live,
         (true, false) => FirstOutput::Afterwards,
         (false, _) => FirstOutput::Kept,
     };
-    let stop = search.run(explorer(options));
-    let (counts, symmetry, time) = (search.counts, search.symmetry, search.started.elapsed());
+    let mut stop = search.run(explorer(options));
+    let (mut counts, symmetry, time) = (search.counts, search.symmetry, search.started.elapsed());
+    if checks && matches!(stop, Ok(Stop::Complete)) {
+        let known = search.known();
+        (stop, counts) = without_symmetry(options, &mut session, &subject.program, limits, &mut reporter, known);
+    }
     reporter.progress.clear();
     let mut summary = reporter.summary(stop?, counts, time);
     summary.symmetry = symmetry;
     summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
+    summary.notes.extend(reporter.lost.take());
     session.quit();
     finish(&summary, options, reporter.console)
+}
+
+/// Explores what symmetry left out, too: what is found then and was not found before has been lost.
+fn without_symmetry(
+    options: &RunOptions,
+    session: &mut Session,
+    program: &Program,
+    limits: Limits,
+    reporter: &mut Reporter<'_>,
+    known: Known,
+) -> (Result<Stop, SearchError>, Counts) {
+    let before: Vec<FailureKind> = reporter.errors.iter().map(|e| e.kind).collect();
+    let mut search = Search::new(session, program, options.execution, limits, reporter);
+    search.expect(known);
+    let stop = search.run(plain_explorer(options.reduction));
+    let counts = search.counts;
+    // Where there are races, not every one of them is found even without symmetry.
+    let races = before.contains(&FailureKind::DataRace);
+    let new = reporter.errors[before.len()..].iter();
+    let lost = new.filter(|e| !(races && e.kind == FailureKind::DataRace)).count();
+    if lost > 0 {
+        reporter.lost = Some(format!(
+            "symmetry lost {lost} of the errors above: a fault of symdpor, please report it; use --symmetry off meanwhile"
+        ));
+    }
+    (stop, counts)
 }
 
 fn symmetry_bits(options: &RunOptions) -> u32 {
@@ -61,6 +97,12 @@ fn explorer(options: &RunOptions) -> Box<dyn Explorer> {
         Reduction::Source if options.symmetry != Symmetry::Off => {
             Box::new(SourceSets::with_symmetry(rule).timed(nanos))
         }
+        reduction => plain_explorer(reduction),
+    }
+}
+
+fn plain_explorer(reduction: Reduction) -> Box<dyn Explorer> {
+    match reduction {
         Reduction::None => Box::new(AllInterleavings::new()),
         Reduction::Dpor => Box::new(Dpor::new()),
         Reduction::Source => Box::new(SourceSets::new()),
@@ -108,6 +150,8 @@ struct Reporter<'a> {
     progress: Progress,
     interrupt: Interrupt,
     errors: Vec<ErrorEntry>,
+    /// What to say of errors that symmetry lost.
+    lost: Option<String>,
 }
 
 impl<'a> Reporter<'a> {
@@ -115,7 +159,15 @@ impl<'a> Reporter<'a> {
         let to_stdout = options.json != Some(JsonTarget::Stdout);
         let console = if to_stdout { Console::Stdout } else { Console::Stderr };
         let text = console.text_options();
-        Reporter { options, console, text, progress: Progress::new(!options.quiet), interrupt, errors: vec![] }
+        Reporter {
+            options,
+            console,
+            text,
+            progress: Progress::new(!options.quiet),
+            interrupt,
+            errors: vec![],
+            lost: None,
+        }
     }
 
     fn summary(&self, stop: Stop, counts: Counts, time: Duration) -> Summary {

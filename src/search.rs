@@ -66,6 +66,12 @@ pub trait Listener {
     fn interrupted(&self) -> bool;
 }
 
+/// Failures that have been seen.
+pub struct Known {
+    seen: BTreeSet<Signature>,
+    seen_raw: BTreeSet<Vec<u64>>,
+}
+
 pub struct Search<'a> {
     pub session: &'a mut Session,
     pub program: &'a Program,
@@ -102,6 +108,16 @@ impl<'a> Search<'a> {
             seen: BTreeSet::new(),
             seen_raw: BTreeSet::new(),
         }
+    }
+
+    /// The failures that have been seen.
+    pub fn known(&self) -> Known {
+        Known { seen: self.seen.clone(), seen_raw: self.seen_raw.clone() }
+    }
+
+    /// Says nothing of failures that have been seen before.
+    pub fn expect(&mut self, known: Known) {
+        (self.seen, self.seen_raw) = (known.seen, known.seen_raw);
     }
 
     pub fn run(&mut self, explorer: impl Explorer) -> Result<Stop, SearchError> {
