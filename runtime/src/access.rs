@@ -123,6 +123,9 @@ fn slow(address: usize, len: usize, site: usize, writes: bool) {
             let mut op = Op::new(kind, names::object(start));
             op.mask = names::mask(start, part);
             sched::visible(op, 0, site);
+            if !writes {
+                crate::footprint::read(start, part);
+            }
         });
         // Another thread may have freed the block meanwhile.
         if Heap::contains(address) {

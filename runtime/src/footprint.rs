@@ -135,10 +135,51 @@ fn write(words: &[u64]) {
 
 /// The hash of a thread's local state; zero if it is like no other.
 fn hash(number: u16) -> [u64; 2] {
-    let mut hash = Hash { number, lanes: Lanes::new() };
-    match local::walk(number, &mut hash) {
-        Ok(()) => hash.lanes.finish(),
-        Err(_) => [0; 2],
+    if local::is_at_plain_access(number) {
+        return chained(number).unwrap_or([0; 2]);
+    }
+    let mut hash = Hash { number, lanes: Lanes::new(), exact: None };
+    if channel::says(options::VISIBLE_ALL) {
+        hash.exact = Some(Lanes::new());
+    }
+    let walked = local::walk(number, &mut hash);
+    if let Some(exact) = hash.exact {
+        exec::get().threads[number as usize].chain = if walked.is_ok() { exact.finish() } else { [0; 2] };
+    }
+    if walked.is_ok() { hash.lanes.finish() } else { [0; 2] }
+}
+
+/// The local state of a thread that stands before a plain access, where it is not known what is live: what it was when that was
+/// last known, and what it has read since. None if it was not known then, or is like no other.
+pub fn chained(number: u16) -> Option<[u64; 2]> {
+    let thread = &exec::get().threads[number as usize];
+    local::is_plain(thread).ok()?;
+    let mut lanes = Lanes(thread.chain);
+    let op = &thread.pending;
+    lanes.add(op.kind as u64 | (op.mask as u64) << 8);
+    lanes.add(if op.object.region() as u8 == 3 {
+        op.object.payload() - pool::base(number as usize) as u64
+    } else {
+        op.object.0
+    });
+    (thread.chain != [0; 2]).then(|| lanes.finish())
+}
+
+/// Where a thread begins.
+pub fn chain_of_start(start: usize, argument: usize) -> [u64; 2] {
+    let mut lanes = Lanes::new();
+    lanes.add(start as u64);
+    lanes.add(argument as u64);
+    lanes.finish()
+}
+
+/// The running thread is about to read memory by a visible plain access.
+pub fn read(address: usize, len: usize) {
+    let thread = exec::me();
+    if thread.chain != [0; 2] {
+        let mut lanes = Lanes(thread.chain);
+        local::for_each_word(address, len, |word| lanes.add(word));
+        thread.chain = lanes.finish();
     }
 }
 
@@ -186,17 +227,27 @@ impl Lanes {
 struct Hash {
     number: u16,
     lanes: Lanes,
+    /// The same with addresses on the heap as they are, and on the stack by their distance from its beginning.
+    exact: Option<Lanes>,
 }
 
 impl Sink for Hash {
     #[inline]
     fn code(&mut self, word: u64) {
         self.lanes.add(word);
+        if let Some(exact) = &mut self.exact {
+            exact.add(word);
+        }
     }
 
     #[inline]
     fn word(&mut self, word: u64) {
         let address = word as usize;
+        if let Some(exact) = &mut self.exact {
+            let own = pool::on_stack(self.number as usize, address);
+            exact.add(own as u64);
+            exact.add(if own { (address - pool::base(self.number as usize)) as u64 } else { word });
+        }
         if pool::on_stack(self.number as usize, address) {
             self.lanes.add_own(self.number, address);
         } else {

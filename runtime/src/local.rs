@@ -22,6 +22,7 @@ use symdpor_abi::channel::{
 };
 use symdpor_abi::local::{DESCRIPTION_WORDS, Description, flags, item, name_hash, why};
 use symdpor_abi::module::{FRAME_SLOTS_OFFSET, Frame, Function};
+use symdpor_abi::op::OpKind;
 
 const MAX_FRAMES: usize = 64;
 
@@ -37,6 +38,12 @@ pub enum Why {
     CannotRead = why::CANNOT_READ as u32,
     Opaque = why::OPAQUE as u32,
     TooDeep = why::TOO_DEEP as u32,
+}
+
+/// Whether a thread stands before a plain access: a site where it is not known what is live.
+pub fn is_at_plain_access(number: u16) -> bool {
+    let kind = exec::get().threads[number as usize].pending.kind;
+    matches!(kind, OpKind::PlainLoad | OpKind::PlainStore)
 }
 
 /// Gets the words of a local state in their canonical order.
@@ -129,7 +136,7 @@ fn symbol_hash(function: usize) -> u64 {
 }
 
 /// Whether the thread can be like another at all, apart from its frames.
-fn is_plain(thread: &Thread) -> Result<(), Why> {
+pub fn is_plain(thread: &Thread) -> Result<(), Why> {
     match () {
         _ if thread.identified => Err(Why::Identified),
         _ if thread.held != 0 => Err(Why::HoldsLock),
@@ -220,7 +227,7 @@ pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     sink.code(
         pending.kind as u64 | (pending.mask as u64) << 8 | (pending.mask2 as u64) << 16 | (pending.order as u64) << 24,
     );
-    if pending.kind == symdpor_abi::op::OpKind::ThreadJoin {
+    if pending.kind == OpKind::ThreadJoin {
         sink.code(pending.arg as u64);
     }
     for object in [pending.object, pending.object2] {

@@ -7,7 +7,7 @@
 
 use crate::channel::{self, Writer};
 use crate::exec;
-use crate::footprint::Lanes;
+use crate::footprint::{self, Lanes};
 use crate::keys;
 use crate::local::{self, Sink};
 use crate::names;
@@ -225,6 +225,13 @@ impl Search {
     }
 
     fn write(&self, number: u16, writer: &mut Writer) {
+        let stack = !self.stack_known[number as usize] as u64;
+        if local::is_at_plain_access(number) {
+            if let Some([low, high]) = footprint::chained(number) {
+                writer.record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
+            }
+            return;
+        }
         let explain = channel::says(options::EXPLAIN);
         let mut informed = Informed {
             search: self,
@@ -246,7 +253,6 @@ impl Search {
         }
         informed.contents();
         let ([low, high], blocks, count) = (informed.lanes.finish(), informed.blocks, informed.count);
-        let stack = !self.stack_known[number as usize] as u64;
         writer.record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
         for &(start, size) in local::layout().objects().iter().chain(&blocks[..count]) {
             writer.record(&[memory::BLOCK, names::object(start).0, size as u64]);

@@ -70,6 +70,8 @@ pub struct Thread {
     pub held: u16,
     /// It has asked who it is.
     pub identified: bool,
+    /// With visible plain accesses: its local state where it was last known, and all that it has read since.
+    pub chain: [u64; 2],
     /// What it was started with.
     pub start: usize,
     pub argument: usize,

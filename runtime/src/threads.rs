@@ -47,6 +47,7 @@ pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: 
     thread.in_prologue = true;
     thread.creator = creator;
     (thread.start, thread.argument) = (start, argument);
+    thread.chain = footprint::chain_of_start(start, argument);
     thread.fs = slot.fs;
     // SAFETY: the stack below the parked thread's frames belongs to this context alone.
     thread.sp = unsafe { context::prepare(slot.sp, start, argument, returned) };

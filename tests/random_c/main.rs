@@ -134,7 +134,7 @@ fn compare(path: &Path, number: usize, subject: &Subject, batch: &Batch) -> Resu
     let mut executions = Vec::new();
     let modes: &[&str] = match subject.program.twins {
         None => &["none", "dpor", "source", "symmetry"],
-        Some(_) => &["dpor", "twins", "symmetry"],
+        Some(_) => &["dpor", "twins", "all", "symmetry"],
     };
     for mode in modes.iter().copied() {
         let summary = run(path, number, mode)?;
@@ -163,11 +163,14 @@ fn compare(path: &Path, number: usize, subject: &Subject, batch: &Batch) -> Resu
 fn run(path: &Path, number: usize, mode: &str) -> Result<Summary, String> {
     let (reduction, symmetry) = match mode {
         "twins" => ("dpor", "on"),
-        "symmetry" => ("source", "on"),
+        "symmetry" | "all" => ("source", "on"),
         reduction => (reduction, "off"),
     };
     let options = ["--keep-going", "--reduction", reduction, "--symmetry", symmetry];
     let mut options: Vec<String> = options.map(str::to_owned).into();
+    if mode == "all" {
+        options.extend(["--visible".to_owned(), "all".to_owned()]);
+    }
     if mode == "none" {
         options.extend(["--max-executions".to_owned(), FEASIBLE.to_string()]);
     }

@@ -141,7 +141,7 @@ impl Symmetry {
                 self.carry.add_op(Entry { thread: *thread, op: plain_op(op), origin });
             }
             if let (true, OpKind::ThreadJoin, Some(target)) = (self.rule.pending_joins, op.kind, named_thread(op)) {
-                self.past.blocked_join(*thread, target, ended, &mut self.carry);
+                self.past.blocked_join((*thread, target), ended, &mut self.carry, history);
             }
         }
     }
@@ -155,7 +155,10 @@ impl Symmetry {
         }
         self.past.add_accesses(position, history, &mut below);
         if self.rule.joins && op.kind == OpKind::ThreadJoin {
-            self.past.joins(position, thread, self.rule.results, &mut below);
+            self.past.joins(position, thread, self.rule.results, &mut below, history);
+        }
+        if self.rule.joins {
+            self.past.plain_in_run(position, thread, op, &mut below);
         }
         // Memory that comes into being here has no past.
         self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2));

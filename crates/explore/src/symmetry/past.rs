@@ -124,12 +124,17 @@ fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAcces
     [Some((op.object, op.mask)), second].into_iter().flatten().filter_map(access)
 }
 
-/// Whether the thread's operation after the step at `position` is no join.
+/// Whether an operation is a plain access that was made visible.
+fn is_plain(kind: OpKind) -> bool {
+    matches!(kind, OpKind::PlainLoad | OpKind::PlainStore)
+}
+
+/// Whether the thread's operation after the step at `position` is no join. Plain accesses do not count.
 fn closes(position: usize, execution: &Execution) -> bool {
     let thread = execution.steps[position].thread;
-    let next = execution.steps[position + 1..].iter().find(|s| s.thread == thread).map(|s| s.op.kind);
-    let pending = || execution.pending.iter().find(|p| p.thread == thread).map(|p| p.op.kind);
-    next.or_else(pending) != Some(OpKind::ThreadJoin)
+    let mine = execution.steps[position + 1..].iter().filter(|s| s.thread == thread).map(|s| s.op.kind);
+    let pending = execution.pending.iter().filter(|p| p.thread == thread).map(|p| p.op.kind);
+    mine.chain(pending).find(|k| !is_plain(*k)) != Some(OpKind::ThreadJoin)
 }
 
 impl Past {
@@ -283,13 +288,20 @@ impl Past {
     }
 
     /// What the join at `position`, if it is one, tells apart.
-    pub fn joins(&mut self, position: usize, thread: ThreadId, results: bool, summary: &mut Summary) {
+    pub fn joins(
+        &mut self,
+        position: usize,
+        thread: ThreadId,
+        results: bool,
+        summary: &mut Summary,
+        history: &History,
+    ) {
         let run: Vec<Join> = self.run(thread, position as u32).copied().collect();
         let Some((last, before)) = run.split_first() else { return };
         if last.closes {
             let targets: ThreadSet = run.iter().map(|j| j.target).collect();
             summary.add_group(&targets);
-            self.remember_run(thread, &run);
+            self.remember_run(thread, &run, history);
         } else {
             self.accesses_of(position).filter(|a| a.thread == thread).for_each(|a| summary.add_between(a));
         }
@@ -298,9 +310,26 @@ impl Past {
         }
     }
 
+    /// Adds a visible plain access to what lies between two joins, if it does.
+    pub fn plain_in_run(&self, position: usize, thread: ThreadId, op: &Op, summary: &mut Summary) {
+        let last = self.joins.iter().rev().find(|j| j.joiner == thread && (j.position as usize) < position);
+        if is_plain(op.kind) && last.is_some_and(|j| !j.closes) {
+            let write = op.kind == OpKind::PlainStore;
+            summary.add_between(PlainAccess { thread, object: op.object, granules: 1, mask: op.mask, write });
+        }
+    }
+
+    /// Whether a run has visible plain accesses between its joins.
+    fn has_plain(run: &[Join], joiner: ThreadId, history: &History) -> bool {
+        let (Some(last), Some(first)) = (run.first(), run.last()) else { return false };
+        let inside = |p: &&u32| first.position < **p && **p < last.position;
+        history.events_of(joiner).iter().filter(inside).count() + 2 > run.len().max(2)
+    }
+
     /// Notes how a run went, for executions in which it does not come to its end. `run`: the last join first.
-    fn remember_run(&mut self, joiner: ThreadId, run: &[Join]) {
-        let (mut targets, mut between, mut results) = (ThreadSet::new(), Vec::new(), false);
+    fn remember_run(&mut self, joiner: ThreadId, run: &[Join], history: &History) {
+        let plain = Past::has_plain(run, joiner, history);
+        let (mut targets, mut between, mut results) = (ThreadSet::new(), Vec::new(), plain);
         for (i, join) in run.iter().enumerate() {
             targets.insert(join.target);
             results |= join.result.is_some();
@@ -318,6 +347,11 @@ impl Past {
             known.between.extend(new);
             known.results |= results;
         }
+    }
+
+    /// Whether the thread has made visible plain accesses since the last join of a run.
+    fn pending_plain(&self, joiner: ThreadId, run: &[Join], history: &History) -> bool {
+        run.first().is_some_and(|j| history.events_of(joiner).last().is_some_and(|&e| e > j.position))
     }
 
     /// A thread's local state before its event at `position`.
@@ -338,13 +372,21 @@ impl Past {
     /// except those joined just before it, if nothing but reading has been done meanwhile.
     ///
     /// Those that the run would have joined after it are not told apart either, if that is known.
-    pub fn blocked_join(&self, thread: ThreadId, target: ThreadId, ended: &ThreadSet, summary: &mut Summary) {
+    pub fn blocked_join(
+        &self,
+        (thread, target): (ThreadId, ThreadId),
+        ended: &ThreadSet,
+        summary: &mut Summary,
+        history: &History,
+    ) {
         let open = |j: &&Join| !j.closes;
         let last = self.joins.iter().rev().find(|j| j.joiner == thread).filter(open).map(|j| j.position);
         let run: Vec<&Join> = last.map_or(Vec::new(), |p| self.run(thread, p).collect());
         let inside = run.iter().flat_map(|j| self.accesses_of(j.position as usize)).filter(|a| a.thread == thread);
         let before: Vec<PlainAccess> = inside.collect();
-        let joined = !run.iter().any(|j| j.result.is_some()) && !before.iter().any(|a| a.write);
+        let owned: Vec<Join> = run.iter().map(|j| **j).collect();
+        let plain = Past::has_plain(&owned, thread, history) || self.pending_plain(thread, &owned, history);
+        let joined = !plain && !run.iter().any(|j| j.result.is_some()) && !before.iter().any(|a| a.write);
         let known = self.local_before(thread, u32::MAX).and_then(|l| self.runs.get(&l));
         let known = known.filter(|r| !r.results && !r.between.iter().any(|a| a.write));
         for other in ended.iter() {
