@@ -107,7 +107,7 @@ fn report(subjects: &[Subject]) {
         "{} programs, {several} with several outcomes; deadlock, assertion, race, status: {kinds:?}",
         subjects.len()
     );
-    let enough = subjects.len() / 25;
+    let enough = subjects.len() / 40;
     assert!(several >= subjects.len() / 3 && kinds.iter().all(|k| *k >= enough), "too few of some kind: {kinds:?}");
 }
 

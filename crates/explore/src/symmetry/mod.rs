@@ -59,7 +59,7 @@ struct Branches {
     current: Summary,
     ways: Vec<(ThreadId, Rc<Summary>)>,
     explored: Vec<Explored>,
-    /// Of all that have ended.
+    /// Of all that were left out.
     total: Summary,
 }
 
@@ -135,6 +135,9 @@ impl Symmetry {
     /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended.
     pub fn end(&mut self, pending: &[(ThreadId, Op)], ended: &ThreadSet, history: &mut History) {
         self.carry = Summary::default();
+        if !self.past.has_twins() {
+            return;
+        }
         for (thread, op) in pending {
             if self.rule.pending && op.access().is_some() {
                 let origin = self.past.origin_of_pending(*thread, history);
@@ -149,6 +152,12 @@ impl Symmetry {
     /// Adds what lies below the node, and the step that leads there, to the node's current branch.
     pub fn absorb(&mut self, position: usize, thread: ThreadId, op: &Op, history: &History) {
         let mut below = std::mem::take(&mut self.carry);
+        if !self.past.has_twins() {
+            // As long as no two threads have been alike nobody asks.
+            below.set_partial();
+            self.nodes[position].current.take_in(below);
+            return;
+        }
         if op.access().is_some() || op.is_global() {
             let origin = self.past.origin(position, thread, history);
             below.add_op(Entry { thread, op: plain_op(op), origin });
@@ -169,9 +178,11 @@ impl Symmetry {
             below.before_creation(child, thread);
         }
         let node = &mut self.nodes[position];
-        node.current.merge(&below);
         if let (OpKind::CondSignal, Some(woken)) = (op.kind, named_thread(op)) {
+            node.current.merge(&below);
             node.ways.push((woken, Rc::new(below)));
+        } else {
+            node.current.take_in(below);
         }
     }
 
@@ -202,14 +213,19 @@ impl Symmetry {
         let node = &mut self.nodes[position];
         node.ways.clear();
         let summary = Rc::new(std::mem::take(&mut node.current));
-        node.total.merge(&summary);
         node.explored.push(Explored { thread, op, summary });
     }
 
     /// All of a node's branches have been explored.
     pub fn finish_node(&mut self, position: usize) {
-        self.carry = std::mem::take(&mut self.nodes[position].total);
-        self.nodes[position].explored.clear();
+        let node = &mut self.nodes[position];
+        self.carry = std::mem::take(&mut node.total);
+        for explored in node.explored.drain(..) {
+            match Rc::try_unwrap(explored.summary) {
+                Ok(summary) => self.carry.take_in(summary),
+                Err(shared) => self.carry.merge(&shared),
+            }
+        }
     }
 
     /// Takes the answer to a question asked in the state before `position`.
@@ -265,6 +281,9 @@ impl Symmetry {
             Twins::Ask => return Answer::Ask,
         };
         let (actor, op) = (exchange.thread(actor), exchange.op(&op));
+        if summary.is_partial() {
+            return Answer::No;
+        }
         self.past.catch_up(history);
         if self.rule.joins && (summary.are_apart(twin, thread) || self.past.between_matters(&summary)) {
             self.counters.told_apart += 1;

@@ -86,6 +86,8 @@ pub struct Past {
     /// Blocks, by the position of the event that allocated them.
     blocks: Vec<(u32, ObjectId, u64)>,
     events: Vec<Event>,
+    /// Whether two threads have ever had the same local state at a time.
+    twins: bool,
     least: Order,
     most: Order,
 }
@@ -99,6 +101,7 @@ impl Default for Past {
             runs: FxHashMap::default(),
             blocks: Vec::new(),
             events: Vec::new(),
+            twins: false,
             least: Order::new(Bound::Least),
             most: Order::new(Bound::Most),
         }
@@ -151,6 +154,7 @@ impl Past {
         // A thread that has moved is what it was told to be, or unknown.
         grow(&mut self.locals, step.thread).push(Local::new(position, LocalState::UNKNOWN));
         for &(thread, local) in prints.locals(position) {
+            self.twins = self.twins || local.is_known() && self.is_like_another(thread, local);
             grow(&mut self.locals, thread).push(Local::new(position, local));
         }
         if let (OpKind::ThreadJoin, Some(target)) = (step.op.kind, named_thread(&step.op)) {
@@ -175,6 +179,15 @@ impl Past {
         self.blocks.truncate(self.blocks.partition_point(|b| (b.0 as usize) < len));
         self.least.truncate(len);
         self.most.truncate(len);
+    }
+
+    pub fn has_twins(&self) -> bool {
+        self.twins
+    }
+
+    fn is_like_another(&self, thread: ThreadId, local: LocalState) -> bool {
+        let last = |list: &Vec<Local>| list.last().is_some_and(|l| l.state == local);
+        self.locals.iter().enumerate().any(|(t, list)| t != thread.index() && last(list))
     }
 
     fn local(&self, thread: ThreadId) -> Option<&Local> {

@@ -70,6 +70,16 @@ pub struct Summary {
     groups: Vec<ThreadSet>,
     /// Plain accesses of a thread between two joins of a run.
     between: Vec<PlainAccess>,
+    /// Something is missing, because nobody was going to ask for it.
+    partial: bool,
+}
+
+/// Puts one into a sorted list.
+fn insert<T: Copy, K: Ord>(into: &mut Vec<T>, item: T, key: impl Fn(&T) -> K, both: impl Fn(&mut T, &T)) {
+    match into.binary_search_by(|x| key(x).cmp(&key(&item))) {
+        Ok(at) => both(&mut into[at], &item),
+        Err(at) => into.insert(at, item),
+    }
 }
 
 /// Puts the members of a sorted list into another.
@@ -112,7 +122,7 @@ impl Summary {
     }
 
     pub fn add_op(&mut self, entry: Entry) {
-        unite(&mut self.visible, &[entry], Entry::key, Entry::merge);
+        insert(&mut self.visible, entry, Entry::key, Entry::merge);
     }
 
     /// Adds plain accesses that come after the same events.
@@ -124,12 +134,12 @@ impl Summary {
     }
 
     pub fn add_between(&mut self, access: PlainAccess) {
-        unite(&mut self.between, &[access], access_key, |_, _| {});
+        insert(&mut self.between, access, access_key, |_, _| {});
     }
 
     pub fn add_apart(&mut self, x: ThreadId, y: ThreadId) {
         if x != y {
-            unite(&mut self.apart, &[(x.min(y), x.max(y))], |p| *p, |_, _| {});
+            insert(&mut self.apart, (x.min(y), x.max(y)), |p| *p, |_, _| {});
         }
     }
 
@@ -145,7 +155,25 @@ impl Summary {
             || self.groups.iter().any(|g| g.contains(x) != g.contains(y))
     }
 
+    /// The same as [`Summary::merge`], without a copy where there is nothing yet.
+    pub fn take_in(&mut self, other: Summary) {
+        if *self == Summary::default() {
+            *self = other;
+        } else {
+            self.merge(&other);
+        }
+    }
+
+    pub fn set_partial(&mut self) {
+        self.partial = true;
+    }
+
+    pub fn is_partial(&self) -> bool {
+        self.partial
+    }
+
     pub fn merge(&mut self, other: &Summary) {
+        self.partial |= other.partial;
         unite(&mut self.visible, &other.visible, Entry::key, Entry::merge);
         unite(&mut self.plain, &other.plain, PlainEntry::key, PlainEntry::merge);
         unite(&mut self.apart, &other.apart, |p| *p, |_, _| {});
@@ -159,7 +187,7 @@ impl Summary {
             let all = std::mem::take(&mut self.plain);
             for mut entry in all {
                 anything(&mut entry.access);
-                unite(&mut self.plain, &[entry], PlainEntry::key, PlainEntry::merge);
+                insert(&mut self.plain, entry, PlainEntry::key, PlainEntry::merge);
             }
         }
         if self.between.len() > MAX_PLAIN {
@@ -198,7 +226,7 @@ impl Summary {
         let mut apart: Vec<_> = self.apart.iter().map(pair).collect();
         apart.sort_unstable();
         let groups = self.groups.iter().map(|g| exchange.threads(g)).collect();
-        Summary { visible, plain, apart, groups, between }
+        Summary { visible, plain, apart, groups, between, partial: self.partial }
     }
 
     /// Leaves out what happens to a block of memory.
