@@ -12,6 +12,7 @@
 //! Not covered: the contents of what is live (that is the runtime's), and code that was not instrumented.
 #![forbid(unsafe_code)]
 
+mod behaviour;
 mod canonical;
 mod colour;
 mod flow;
@@ -23,7 +24,11 @@ mod operand;
 mod reader;
 mod residual;
 mod section;
+mod signature;
+mod steps;
+mod term;
 mod types;
+mod uses;
 
 pub use function::ObjectKind;
 pub use library::{FunctionEntry, FunctionName, Library, ModuleTables, Point};
