@@ -1,6 +1,7 @@
 //! Residual code of compiled functions: what is the same compares equal, what is not does not.
 
 use crate::harness::{Log, Workshop};
+use std::collections::BTreeSet;
 use symdpor_residual::{FunctionEntry, Library, LiveKind, ModuleTables, ObjectKind, Point};
 
 const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
@@ -342,5 +343,40 @@ fn lambdas_of_equal_body() {
         assert!(!of("_0").is_empty() && of("_0").iter().all(|p| p.2), "{level}");
         assert_eq!(of("_0"), of("_1"), "{level}");
         assert_ne!(of("_0"), of("_2"), "{level}");
+    }
+}
+
+/// Points of a function that call a symbol, with what is equal at all of them: code, shapes of live locals.
+fn calls_of<'a>(points: &'a [Point], function: &str, callee: &str) -> Vec<&'a Point> {
+    points.iter().filter(|p| p.function.symbol == function && p.callee.as_deref() == Some(callee)).collect()
+}
+
+fn codes(points: &[&Point]) -> BTreeSet<u128> {
+    assert!(points.iter().all(|p| p.before.comparable), "{points:?}");
+    points.iter().map(|p| p.before.code).collect()
+}
+
+/// The optimiser makes a copy of `take` before the loop and one at its end.
+#[test]
+fn copies_of_a_rotated_loop() {
+    let code = format!(
+        "{PRELUDE}#include <pthread.h>\n struct item {{ struct item *next; int n; }}; extern struct item *list;\n\
+         struct item *list; pthread_mutex_t m; void work(struct item *x) {{ tell(&x->n); }}\n\
+         static struct item *take(void) {{ pthread_mutex_lock(&m); struct item *i = list; if (i) list = i->next;\n\
+           pthread_mutex_unlock(&m); return i; }}\n\
+         void one(void) {{ struct item *x; while ((x = take()) != NULL) work(x); }}\n\
+         void two(int n) {{ struct item *x; while ((x = take()) != NULL) {{ g = n; work(x); }} other(); }}\n"
+    );
+    for level in ["-O1", "-O2", "-O3"] {
+        let shop = Workshop::new(&[("one.c", &code), ("support.c", SUPPORT)]);
+        shop.build(&["one.c", "support.c", level, "-pthread", "-o", "program"]);
+        let points = points(&shop.observe("program", &[]).1);
+        for function in ["one", "two"] {
+            let locks = calls_of(&points, function, "pthread_mutex_lock");
+            println!("{level} {function}: {} locks", locks.len());
+            assert_eq!(codes(&locks).len(), 1, "{level} {function}");
+        }
+        let first = |function| codes(&calls_of(&points, function, "pthread_mutex_lock"));
+        assert_ne!(first("one"), first("two"), "{level}");
     }
 }
