@@ -124,7 +124,8 @@ impl<'a> Minimiser<'a> {
 
     /// Over what is known of the successors, and of itself if it is on a cycle.
     fn text(&mut self, step: usize, on_cycle: bool) -> Known {
-        let (needs, colours) = if on_cycle { (&self.known[step].needs[..], self.colours.get(&step)) } else { (&[][..], None) };
+        let (needs, colours) =
+            if on_cycle { (&self.known[step].needs[..], self.colours.get(&step)) } else { (&[][..], None) };
         self.writer.step(step, needs, colours, &self.known)
     }
 

@@ -62,7 +62,8 @@ impl Steps {
     pub fn of(function: &Function) -> Option<Steps> {
         let at = vec![NONE; function.instructions.len()];
         let steps = Steps { all: vec![Step::default(), Step::default()], terms: Terms::default(), at };
-        let mut builder = Builder { function, steps, places: Vec::new(), work: 1000 + WORK * function.instructions.len() };
+        let mut builder =
+            Builder { function, steps, places: Vec::new(), work: 1000 + WORK * function.instructions.len() };
         for block in 0..function.blocks.len() as u32 {
             builder.find_steps(block)?;
         }
