@@ -1,31 +1,33 @@
-//! Steps by what they do: two have equal ids exactly when what follows from them is the same, for ever.
+//! Steps by what they do: two have equal ids only if what follows from them is the same, for ever.
 //!
 //! The graph of steps is minimised as an automaton is, so that copies of code that behave alike are one: a loop whose
 //! first round was peeled off, a rotated loop whose condition stands before it and at its end. Each step has a list of
 //! locals that it needs, and two steps with equal ids behave alike if the i-th local of one holds what the i-th local
-//! of the other holds. (History-dependent automata: Montanari and Pistore, "History-dependent automata: an introduction".)
+//! of the other holds. (History-dependent automata: Montanari and Pistore, "History-dependent automata: an
+//! introduction".)
 //!
 //! How: strongly connected components, last ones first.
 //! - A step that is on no cycle has its text (`signature.rs`) over its successors as id.
 //! - In a component with cycles ids start equal and lists empty, and in each round a decision's come from its
-//!   successors' of the round before, a plain step's from its successor's of the same round. Rounds so count decisions, and
-//!   copies need equally many, wherever blocks begin. Lists only grow at their end, so that they settle. It ends when a
-//!   round splits no class and changes no list.
-//! - The id is then that of the last round, with a hash of all pairs of ids that component's steps had in the last
-//!   two rounds. The text over these ids is remembered, so that a step outside of the component that has the same text gets
+//!   successors' of the round before, a plain step's from its successor's of the same round. Rounds so count decisions,
+//!   and copies need equally many, wherever blocks begin. Lists only grow at their end, so that they settle. It ends
+//!   when a round splits no class and changes no list.
+//! - The id is then that of the last round, with a hash of all pairs of ids that component's steps had in the last two
+//!   rounds. The text over these ids is remembered, so that a step outside of the component that has the same text gets
 //!   the same id, and its list in the same order: that is how a peeled copy is found.
 //!
 //! Why equal ids mean equal behaviour, across functions too (hashes taken to be injective). Let p and q have equal ids;
-//! show that their texts, over the ids and lists of their successors, are equal: then "equal ids" is a bisimulation, and the lists are
-//! the bijection of locals. Outside of components, and for what was found by its text, the id stands for such a text. Within
-//! components p and q had equal ids in the last round n, so equal texts over round n - 1 (or n, if plain) ids of their
-//! successors. The pairs of both components are the same set, in which each id of round n - 1 has one partner in round
-//! n, as no class was split; so the successors have equal ids in round n as well. Lists are those of round n - 1. So
-//! the texts over final ids are equal.
+//! show that their texts, over the ids and lists of their successors, are equal: then "equal ids" is a bisimulation,
+//! and the lists are the bijection of locals. Outside of components, and for what was found by its text, the id stands
+//! for such a text. Within components p and q had equal ids in the last round n, so equal texts over round n - 1 (or n,
+//! if plain) ids of their successors. The pairs of both components are the same set, in which each id of round n - 1
+//! has one partner in round n, as no class was split; so the successors have equal ids in round n as well. Lists are
+//! those of round n - 1. So the texts over final ids are equal. (The id of a round is never that of a step outside: along
+//! the cycle it is built on the id that all start with, which no finished step has.)
 //!
-//! Copies that differ in more than names, such as a counter that is 0 in the first, are different. So are two loops
-//! one of which is unrolled into a component of another shape than what it leads to. Functions that need too much work
-//! have no behaviour here and are compared by `canonical.rs`, under another tag.
+//! Copies that differ in more than names, such as a counter that is 0 in the first, are different. So are two loops one
+//! of which is unrolled into a component of another shape than what it leads to. Functions that need too much work have
+//! no behaviour here and are compared by `canonical.rs`, under another tag.
 
 use crate::canonical::Written;
 use crate::function::Function;

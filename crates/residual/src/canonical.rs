@@ -1,8 +1,9 @@
-//! Residual code, canonically numbered and hashed.
+//! Residual code, canonically numbered and hashed: for points that have no behaviour (`behaviour.rs`).
 //!
-//! The rules R0 to R13 of Fig. 3 of the paper named in the crate's header, turned round: instead of building a bijection for
-//! two pieces of code, each is written out with its locals and labels numbered in the order in which they are met. Two
-//! have a bijection exactly when they are written the same. Globals, functions and constants stand for themselves.
+//! The rules R0 to R13 of Fig. 3 of the paper named in the crate's header, turned round: instead of building a
+//! bijection for two pieces of code, each is written out with its locals and labels numbered in the order in which they
+//! are met. Two have a bijection exactly when they are written the same. Globals, functions and constants stand for
+//! themselves.
 //!
 //! What is written is the code in an order of our choice: instructions without effect that stand between the same two
 //! effects come in the order in which they are needed, and the operands of commutative operators in an order that does

@@ -65,7 +65,8 @@ pub fn exchanged(opcode: u32, detail: u64) -> Option<u64> {
     }
 }
 
-/// For comparisons of integers that hold of equal ones, and for inequality: the one that holds exactly when it does not.
+/// Of a comparison of integers that holds of equal ones, and of inequality: the one that holds exactly when it does
+/// not.
 pub fn opposite(predicate: u64) -> Option<u64> {
     match predicate {
         33 => Some(32),

@@ -1,8 +1,9 @@
 //! One step written out: the instruction, its operands, and what it passes on to the steps that follow.
 //!
 //! A step needs some locals, in an order: first those that it is known to need, then as the text meets them, the
-//! operands first, then what each successor needs in the successor's own order. In the text they are numbers, so it does not
-//! depend on their names. Text and order follow from what is known of the step and its successors, whatever that is.
+//! operands first, then what each successor needs in the successor's own order. In the text they are numbers, so it
+//! does not depend on their names. Text and order follow from what is known of the step and its successors, whatever
+//! that is.
 
 use crate::function::{Function, Instruction};
 use crate::hash::Structure;

@@ -3,8 +3,8 @@
 //! A step is an instruction with an effect, or a decision (a branch with a condition, a switch). What lies between two
 //! steps - instructions without effect, jumps, phis - becomes part of the edge: what each local holds when the next
 //! step begins, as a term over the locals at the end of the step before. So the order of blocks, jumps to jumps, which
-//! locals a value is carried in, and the order of instructions without effect leave no trace. Locals are variables that instructions
-//! assign to; nothing depends on each having one definition that dominates its uses.
+//! locals a value is carried in, and the order of instructions without effect leave no trace. Locals are variables that
+//! instructions assign to; nothing depends on each having one definition that dominates its uses.
 //!
 //! A decision has no effect, so the instructions without effect before it in its block belong to it, and its condition
 //! is a term: `if (a != b) x else y` becomes `if (a == b) y else x`.
@@ -109,8 +109,9 @@ impl Builder<'_> {
     }
 
     fn find_steps(&mut self, block: u32) -> Option<()> {
-        let mut start = self.behind_phis(block);
-        for place in start..self.function.blocks[block as usize].end {
+        let first = self.behind_phis(block);
+        let mut start = first;
+        for place in first..self.function.blocks[block as usize].end {
             let instruction = &self.function.instructions[place];
             if instruction.opcode == opcode::PHI {
                 return None;
@@ -118,9 +119,9 @@ impl Builder<'_> {
             if self.function.is_movable(instruction) || self.jump(instruction).is_some() {
                 continue;
             }
-            let first = if decides(instruction) { start } else { place };
-            self.steps.at[first] = FIRST + self.places.len();
-            self.places.push((block, first, place));
+            let begin = if decides(instruction) { start } else { place };
+            self.steps.at[begin] = FIRST + self.places.len();
+            self.places.push((block, begin, place));
             self.steps.all.push(Step::default());
             start = place + 1;
         }

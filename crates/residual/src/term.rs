@@ -1,13 +1,13 @@
 //! Terms: what a local holds, as an expression over the locals of an earlier moment. Equal terms are one.
 
 use crate::hash::mix;
-use crate::opcode::{self, Manner};
+use crate::opcode::Manner;
 use rustc_hash::FxHashMap;
 
 /// Deeper terms are refused, because they are walked recursively.
 const MAX_DEPTH: u32 = 500;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Term(u32);
 
 /// An operator without effect.
@@ -39,25 +39,25 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// None if it is too deep. Of `a + b` and `b + a` there is only one, as it was written first.
+    /// None if it is too deep.
     pub fn operator(&mut self, operator: Operator) -> Option<Term> {
         let depth = 1 + operator.args.iter().map(|&t| self.depths[t.index()]).max().unwrap_or(0);
-        let sorted = operator.sorted();
-        (depth <= MAX_DEPTH).then(|| self.intern(Shape::Operator(sorted), Shape::Operator(operator), depth))
+        (depth <= MAX_DEPTH).then(|| self.intern(Shape::Operator(operator), depth))
     }
 
     /// What is no operator.
     pub fn leaf(&mut self, shape: Shape) -> Term {
-        self.intern(shape.clone(), shape, 0)
+        self.intern(shape, 0)
     }
 
-    fn intern(&mut self, key: Shape, shape: Shape, depth: u32) -> Term {
-        let next = Term(self.shapes.len() as u32);
-        let term = *self.index.entry(key).or_insert(next);
-        if term == next {
-            self.shapes.push(shape);
-            self.depths.push(depth);
+    fn intern(&mut self, shape: Shape, depth: u32) -> Term {
+        if let Some(&term) = self.index.get(&shape) {
+            return term;
         }
+        let term = Term(self.shapes.len() as u32);
+        self.shapes.push(shape.clone());
+        self.depths.push(depth);
+        self.index.insert(shape, term);
         term
     }
 
@@ -77,19 +77,6 @@ impl Term {
 }
 
 impl Operator {
-    /// With the operands of a commutative operator in an order that is the same however they are written.
-    fn sorted(&self) -> Operator {
-        let mut sorted = self.clone();
-        if let &[first, second] = &self.args[..]
-            && let Some(detail) = opcode::exchanged(self.opcode, self.detail)
-            && (second, detail) < (first, self.detail)
-        {
-            sorted.args.swap(0, 1);
-            sorted.detail = detail;
-        }
-        sorted
-    }
-
     /// A key that does not depend on the order in which the operands of a commutative operator are written.
     pub fn key(&self, mut of: impl FnMut(Term) -> u64) -> u64 {
         let manner = Manner::of(self.opcode, self.detail);

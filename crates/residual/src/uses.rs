@@ -1,7 +1,7 @@
 //! How locals are used, without numbers: this decides the order of the operands of commutative operators.
 //!
-//! It may say anything: the program is the same either way. What is said of a copy should be said of the original, so it
-//! comes from a step and what follows alone, and looks at no name and no order.
+//! It may say anything: the program is the same either way. What is said of a copy should be said of the original, so
+//! it comes from a step and what follows alone, and looks at no name and no order.
 
 use crate::function::Function;
 use crate::hash::mix;

@@ -145,7 +145,7 @@ impl Writer {
         earlier.push(id);
     }
 
-    /// A copy whose branches out go to a block of their own. With `split`, a jump in the middle, as of an inlined function.
+    /// A copy whose branches out go to a block of their own. With `split`, a jump in the middle.
     fn copy(&mut self, round: &Round, entry: usize, variables: &[Arg], site: Option<u64>, split: bool) -> Copy {
         let mut block = entry;
         let mut earlier = Vec::new();
