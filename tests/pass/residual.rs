@@ -1,6 +1,7 @@
 //! Residual code of compiled functions: what is the same compares equal, what is not does not.
 
 use crate::harness::{Log, Workshop};
+use std::collections::BTreeSet;
 use symdpor_residual::{FunctionEntry, Library, LiveKind, ModuleTables, ObjectKind, Point};
 
 const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
@@ -342,5 +343,66 @@ fn lambdas_of_equal_body() {
         assert!(!of("_0").is_empty() && of("_0").iter().all(|p| p.2), "{level}");
         assert_eq!(of("_0"), of("_1"), "{level}");
         assert_ne!(of("_0"), of("_2"), "{level}");
+    }
+}
+
+/// Points of a function that call a symbol.
+fn calls_of<'a>(points: &'a [Point], function: &str, callee: &str) -> Vec<&'a Point> {
+    points.iter().filter(|p| p.function.symbol == function && p.callee.as_deref() == Some(callee)).collect()
+}
+
+fn codes(points: &[&Point]) -> BTreeSet<u128> {
+    assert!(points.iter().all(|p| p.before.comparable), "{points:?}");
+    points.iter().map(|p| p.before.code).collect()
+}
+
+/// The optimiser makes a copy of `take` before the loop and one at its end.
+#[test]
+fn copies_of_a_rotated_loop() {
+    let code = format!(
+        "{PRELUDE}#include <pthread.h>\n struct item {{ struct item *next; int n; }}; extern struct item *list;\n\
+         struct item *list; pthread_mutex_t m; void work(struct item *x) {{ tell(&x->n); }}\n\
+         static struct item *take(void) {{ pthread_mutex_lock(&m); struct item *i = list; if (i) list = i->next;\n\
+           pthread_mutex_unlock(&m); return i; }}\n\
+         void one(void) {{ struct item *x; while ((x = take()) != NULL) work(x); }}\n\
+         void two(int n) {{ struct item *x; while ((x = take()) != NULL) {{ g = n; work(x); }} other(); }}\n"
+    );
+    for level in ["-O1", "-O2", "-O3"] {
+        let shop = Workshop::new(&[("one.c", &code), ("support.c", SUPPORT)]);
+        shop.build(&["one.c", "support.c", level, "-pthread", "-o", "program"]);
+        let points = points(&shop.observe("program", &[]).1);
+        for function in ["one", "two"] {
+            let locks = calls_of(&points, function, "pthread_mutex_lock");
+            assert_eq!((locks.len(), codes(&locks).len()), (2, 1), "{level} {function}");
+            let kinds = |p: &Point| p.before.live.iter().map(|l| l.kind).collect::<Vec<_>>();
+            assert_eq!(kinds(locks[0]), kinds(locks[1]), "{level} {function}");
+        }
+        let first = |function| codes(&calls_of(&points, function, "pthread_mutex_lock"));
+        assert_ne!(first("one"), first("two"), "{level}");
+    }
+}
+
+/// Unrolled, each round has another number of rounds to go. In a loop, the rounds to go are in a live local.
+#[test]
+fn counted_rounds() {
+    let code = format!(
+        "{PRELUDE}#include <pthread.h>\n pthread_mutex_t m; int x;\n\
+         static void count(void) {{ pthread_mutex_lock(&m); x++; pthread_mutex_unlock(&m); }}\n\
+         void one(void) {{ for (int i = 0; i < 3; i++) count(); }}\n\
+         void two(int n) {{ for (int i = 0; i < n; i++) count(); }}\n\
+         void three(void) {{ count(); count(); }}\n"
+    );
+    for level in ["-O1", "-O2", "-O3"] {
+        let shop = Workshop::new(&[("one.c", &code), ("support.c", SUPPORT)]);
+        shop.build(&["one.c", "support.c", level, "-pthread", "-o", "program"]);
+        let points = points(&shop.observe("program", &[]).1);
+        let locks = |function| calls_of(&points, function, "pthread_mutex_lock");
+        let counted: usize = locks("two").iter().map(|p| usize::from(!p.before.live.is_empty())).sum();
+        assert_eq!((locks("two").len(), counted), (1, 1), "{level}: the counter is live");
+        let unrolled = locks("one");
+        assert_eq!(codes(&unrolled).len(), unrolled.len(), "{level}");
+        if unrolled.len() == 3 {
+            assert!(codes(&unrolled).is_superset(&codes(&locks("three"))), "{level}: the last two");
+        }
     }
 }

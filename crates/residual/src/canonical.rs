@@ -1,8 +1,9 @@
-//! Residual code, canonically numbered and hashed.
+//! Residual code, canonically numbered and hashed: for points that have no behaviour (`behaviour.rs`).
 //!
-//! The rules R0 to R13 of Fig. 3 of the paper named in the crate's header, turned round: instead of building a bijection for
-//! two pieces of code, each is written out with its locals and labels numbered in the order in which they are met. Two
-//! have a bijection exactly when they are written the same. Globals, functions and constants stand for themselves.
+//! The rules R0 to R13 of Fig. 3 of the paper named in the crate's header, turned round: instead of building a
+//! bijection for two pieces of code, each is written out with its locals and labels numbered in the order in which they
+//! are met. Two have a bijection exactly when they are written the same. Globals, functions and constants stand for
+//! themselves.
 //!
 //! What is written is the code in an order of our choice: instructions without effect that stand between the same two
 //! effects come in the order in which they are needed, and the operands of commutative operators in an order that does
@@ -45,13 +46,15 @@ pub struct Written {
     pub met: Vec<u32>,
     /// Everything in it can be compared.
     pub comparable: bool,
+    /// Values that were not met are not needed, whatever the digest says.
+    pub exact: bool,
 }
 
 pub fn write(rest: &Rest<'_>) -> Written {
     let function = rest.function;
     let mut writer = Writer {
         rest,
-        out: Written { text: Structure::new(CODE), met: Vec::new(), comparable: true },
+        out: Written { text: Structure::new(CODE), met: Vec::new(), comparable: true, exact: false },
         numbers: vec![UNNUMBERED; function.values.len()],
         visited: vec![0; function.instructions.len()],
         section: 0,
@@ -106,7 +109,7 @@ impl Writer<'_> {
         self.out.text.word(tag::SECTION);
         let mut run = section.start;
         for place in section.clone() {
-            if !self.rest.is_movable(&self.rest.function.instructions[place]) {
+            if !self.rest.function.is_movable(&self.rest.function.instructions[place]) {
                 self.take_up(place, run);
                 self.take_up_all(run..place);
                 self.finish(place);
@@ -134,7 +137,7 @@ impl Writer<'_> {
                 None => {
                     let exchange = top.exchange;
                     waiting.pop();
-                    if self.rest.is_movable(&self.rest.function.instructions[place]) {
+                    if self.rest.function.is_movable(&self.rest.function.instructions[place]) {
                         self.instruction(place, exchange);
                     }
                 }
@@ -208,7 +211,7 @@ impl Writer<'_> {
         let definition = self.rest.function.values[local as usize].definition;
         let here = definition.filter(|d| depth > 0 && *d < user && self.range.contains(d));
         match here {
-            Some(place) if self.rest.is_movable(&self.rest.function.instructions[place]) => {
+            Some(place) if self.rest.function.is_movable(&self.rest.function.instructions[place]) => {
                 self.expression_key(place, depth)
             }
             _ => self.colour(local),

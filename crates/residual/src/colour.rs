@@ -46,7 +46,7 @@ impl Colours {
         for (label, section) in rest.sections().enumerate() {
             let mut place = mix(label as u64, 1);
             for instruction in &rest.function.instructions[section] {
-                if !rest.is_movable(instruction) {
+                if !rest.function.is_movable(instruction) {
                     place = mix(place, 2);
                 }
                 self.appearances(rest, instruction, place, &mut next);

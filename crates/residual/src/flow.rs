@@ -5,6 +5,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::Bfs;
 
 /// The part of a function that a point can reach.
+#[derive(Default)]
 pub struct Reach {
     /// Blocks that are reached at their beginning, nearest first. The point's own is among them if a loop leads back.
     pub blocks: Vec<u32>,

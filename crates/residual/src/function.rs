@@ -133,6 +133,25 @@ impl Function {
 }
 
 impl Function {
+    /// Whether the instruction may change places with others of its kind: it has no effect, and what it reads does not
+    /// change while only such instructions run. At -O0 every use of a variable is a load of this kind.
+    pub fn is_movable(&self, instruction: &Instruction) -> bool {
+        if instruction.opcode != opcode::LOAD || instruction.detail != 0 {
+            return opcode::is_pure(instruction.opcode);
+        }
+        match self.operands(instruction) {
+            [Operand::Local(address)] => self.is_scalar(*address),
+            _ => false,
+        }
+    }
+
+    fn is_scalar(&self, address: u32) -> bool {
+        let object = self.object_at.get(&address).map(|&i| &self.objects[i]);
+        object.is_some_and(|o| o.kind == ObjectKind::Scalar)
+    }
+}
+
+impl Function {
     /// Reads a body; `slots` is the number of slots of the function's frames.
     pub fn read(bytes: &[u8], context: Context<'_>, slots: u32) -> Result<Function, Damaged> {
         let function = Function { slots, ..Function::default() };

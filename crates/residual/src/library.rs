@@ -1,13 +1,15 @@
 //! All modules of a program. Points are worked out when they are first asked for: only a few of a program's sites are
 //! ever waited at.
 
-use crate::flow::Flow;
-use crate::function::{Function, Suspension};
+use crate::behaviour::Behaviour;
+use crate::canonical::write;
+use crate::flow::{Flow, Reach};
+use crate::function::{Function, Instruction};
 use crate::opcode;
 use crate::operand::Context;
 use crate::reader::{Damaged, Reader, text};
 use crate::residual::{Residual, residual};
-use crate::section::Side;
+use crate::section::{Rest, Side};
 use crate::types::{Type, read_types};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -98,7 +100,38 @@ struct Module {
     bodies: Vec<(u32, Range<usize>)>,
     /// For each site that is a point, the body and the suspension; filled when it is first needed.
     index: Option<FxHashMap<u32, (usize, usize)>>,
-    read: FxHashMap<usize, (Function, Flow)>,
+    read: FxHashMap<usize, Body>,
+}
+
+/// A function, and what its points are found from.
+struct Body {
+    function: Function,
+    /// None if it takes too much work.
+    behaviour: Option<Behaviour>,
+    /// For points that have no behaviour.
+    flow: Option<Flow>,
+}
+
+impl Body {
+    fn of(function: Function) -> Body {
+        Body { behaviour: Behaviour::of(&function), function, flow: None }
+    }
+
+    fn instruction(&self, suspension: usize) -> &Instruction {
+        &self.function.instructions[self.function.suspensions[suspension].instruction]
+    }
+
+    fn residual(&mut self, suspension: usize, side: Side) -> Residual {
+        let Body { function, behaviour, flow } = self;
+        let point = &function.suspensions[suspension];
+        let rest = Rest { function, point, side, reach: &Reach::default() };
+        if let Some(written) = behaviour.as_ref().and_then(|b| b.write(&rest)) {
+            return residual(&rest, written);
+        }
+        let reach = flow.get_or_insert_with(|| Flow::of(function)).reach(function, point.block);
+        let rest = Rest { reach: &reach, ..rest };
+        residual(&rest, write(&rest))
+    }
 }
 
 impl Module {
@@ -156,33 +189,31 @@ impl Module {
 
     fn point(&mut self, site: u32) -> Option<Point> {
         let (body, suspension) = self.find(site)?;
-        let (function, mut flow) = match self.read.remove(&body) {
+        let mut known = match self.read.remove(&body) {
             Some(known) => known,
-            None => {
-                let function = self.parse(body).ok()?;
-                let flow = Flow::of(&function);
-                (function, flow)
-            }
+            None => Body::of(self.parse(body).ok()?),
         };
-        let point = self.describe(body, &function, &mut flow, &function.suspensions[suspension]);
-        self.read.insert(body, (function, flow));
+        let point = self.describe(body, &mut known, suspension);
+        self.read.insert(body, known);
         Some(point)
     }
 
-    fn describe(&self, body: usize, function: &Function, flow: &mut Flow, at: &Suspension) -> Point {
-        let instruction = &function.instructions[at.instruction];
-        let reach = flow.reach(function, at.block);
-        let named = |side| {
-            let mut residual = residual(function, at, side, &reach);
-            residual.live.iter_mut().for_each(|l| l.name = function.names.get(&l.local).map(|&n| self.string(n)));
+    fn describe(&self, body: usize, known: &mut Body, suspension: usize) -> Point {
+        let opcode = known.instruction(suspension).opcode;
+        let mut named = |side| {
+            let mut residual = known.residual(suspension, side);
+            let names = &known.function.names;
+            residual.live.iter_mut().for_each(|l| l.name = names.get(&l.local).map(|&n| self.string(n)));
             residual
         };
+        let before = named(Side::Before);
+        let after = opcode::is_call(opcode).then(|| named(Side::After));
         let (index, _) = self.bodies[body];
         let entry = self.functions[index as usize];
         Point {
-            before: named(Side::Before),
-            after: opcode::is_call(instruction.opcode).then(|| named(Side::After)),
-            callee: function.callee(instruction).map(|name| self.string(name)),
+            before,
+            after,
+            callee: known.function.callee(known.instruction(suspension)).map(|name| self.string(name)),
             function: FunctionName {
                 module: self.number,
                 index,

@@ -1,5 +1,7 @@
 //! LLVM's C enumerations `LLVMOpcode`, `LLVMIntPredicate` and `LLVMRealPredicate`, as far as they matter here.
 
+pub const BR: u32 = 2;
+pub const SWITCH: u32 = 3;
 pub const INVOKE: u32 = 5;
 pub const ADD: u32 = 8;
 pub const FADD: u32 = 9;
@@ -59,6 +61,17 @@ pub fn exchanged(opcode: u32, detail: u64) -> Option<u64> {
         ADD | FADD | MUL | FMUL | AND | OR | XOR => Some(detail),
         ICMP => exchanged_integer(detail),
         FCMP => exchanged_real(detail & 0xff).map(|predicate| predicate | detail & !0xff),
+        _ => None,
+    }
+}
+
+/// Of a comparison of integers that holds of equal ones, and of inequality: the one that holds exactly when it does
+/// not.
+pub fn opposite(predicate: u64) -> Option<u64> {
+    match predicate {
+        33 => Some(32),
+        35 | 39 => Some(predicate + 1),
+        37 | 41 => Some(predicate - 3),
         _ => None,
     }
 }
@@ -133,6 +146,12 @@ mod tests {
         assert_eq!(exchanged(ICMP, 34), Some(36), "a > b is b < a");
         assert_eq!(exchanged(FCMP, 0x105), Some(0x103), "flags stay");
         assert_eq!(exchanged(SHL, 0), None);
+    }
+
+    #[test]
+    fn opposites() {
+        let found: Vec<(u64, u64)> = (0..64).filter_map(|p| opposite(p).map(|o| (p, o))).collect();
+        assert_eq!(found, [(33, 32), (35, 36), (37, 34), (39, 40), (41, 38)], "ne, uge, ule, sge, sle");
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! The residual code of a point, with the locals that it still needs.
 
-use crate::canonical::{Written, write};
-use crate::flow::Reach;
-use crate::function::{Function, LiveLocal, ObjectKind, Suspension};
-use crate::section::{Rest, Side};
+use crate::canonical::Written;
+use crate::function::{LiveLocal, ObjectKind};
+use crate::section::Rest;
 use rustc_hash::FxHashMap;
 
 /// What a frame may still do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Residual {
-    /// Equal exactly when the code is, up to the names of locals and labels; then the lists of live locals have equal
-    /// shape, and the i-th local of one corresponds to the i-th of the other.
+    /// Equal only if the code does the same, given equal contents of the live locals; then the lists of live locals
+    /// have equal shape, and the i-th local of one corresponds to the i-th of the other.
     pub code: u128,
     pub live: Vec<Live>,
     /// False if something in it can be compared with nothing: a live value that is in no slot, an object whose size is
@@ -58,11 +57,10 @@ mod tag {
     pub const REMAINDER: u64 = 35;
 }
 
-pub fn residual(function: &Function, point: &Suspension, side: Side, reach: &Reach) -> Residual {
-    let rest = Rest { function, point, side, reach };
-    let written = write(&rest);
+pub fn residual(rest: &Rest<'_>, written: Written) -> Residual {
+    let function = rest.function;
     let needed = rest.live().map(|l| (l.local, *l)).collect();
-    let mut list = List { rest: &rest, needed, live: Vec::new(), written };
+    let mut list = List { rest, needed, live: Vec::new(), written };
     list.declare_met();
     list.declare_others();
     let comparable = list.written.comparable && !function.returns_twice;
@@ -101,10 +99,13 @@ impl List<'_> {
         true
     }
 
-    /// Values that the residual code computes itself.
+    /// Values that the residual code computes itself, if they are among those that were met.
     fn defined(&self) -> Vec<bool> {
         let function = self.rest.function;
         let mut defined = vec![false; function.values.len()];
+        if self.written.exact {
+            return defined;
+        }
         let instructions = self.rest.sections().flat_map(|s| &function.instructions[s]);
         for result in instructions.chain(self.rest.under_way()).filter_map(|i| i.result) {
             defined[result as usize] = true;
@@ -114,6 +115,10 @@ impl List<'_> {
 
     /// Live locals that the code does not mention, such as objects that only others use.
     fn declare_others(&mut self) {
+        if self.written.exact {
+            let values = self.rest.function.values.len() as u32;
+            self.needed.retain(|&local, _| local >= values);
+        }
         let mut others: Vec<(LiveKind, Option<u32>, u32)> =
             self.needed.values().map(|l| (self.kind(l.local).0, l.slot, l.local)).collect();
         others.sort_unstable();

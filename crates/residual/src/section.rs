@@ -2,7 +2,6 @@
 
 use crate::flow::Reach;
 use crate::function::{Function, Instruction, LiveLocal, Suspension};
-use crate::opcode;
 use crate::operand::Operand;
 use std::ops::Range;
 
@@ -60,22 +59,5 @@ impl<'a> Rest<'a> {
             edges.flat_map(|(&from, &operand)| self.labels_of(from).map(move |label| (label, operand))).collect();
         found.sort_by_key(|&(label, _)| label);
         found
-    }
-
-    /// Whether the instruction may change places with others of its kind: it has no effect, and what it reads does not
-    /// change while only such instructions run. At -O0 every use of a variable is a load of this kind.
-    pub fn is_movable(&self, instruction: &Instruction) -> bool {
-        if instruction.opcode != opcode::LOAD || instruction.detail != 0 {
-            return opcode::is_pure(instruction.opcode);
-        }
-        match self.function.operands(instruction) {
-            [Operand::Local(address)] => self.is_scalar(*address),
-            _ => false,
-        }
-    }
-
-    fn is_scalar(&self, address: u32) -> bool {
-        let object = self.function.object_at.get(&address).map(|&i| &self.function.objects[i]);
-        object.is_some_and(|o| o.kind == crate::ObjectKind::Scalar)
     }
 }

@@ -129,6 +129,48 @@ fn contradictions_are_not_comparable() {
     assert!(!point.before.comparable);
 }
 
+/// `if (a != b) f() else g()` is `if (a == b) g() else f()`, wherever the blocks are and however one gets to them.
+#[test]
+fn conditions_the_other_way_round() {
+    let code = |predicate, [no, yes]: [usize; 2], through: bool| {
+        let compare = Ins::new(op::ICMP, Ty::I32, vec![value(0), value(1)]).detail(predicate).result(2);
+        let branch = Ins::new(op::BR, Ty::Void, vec![value(2), Arg::Block(no), Arg::Block(yes)]);
+        let start = call("start", &[]).point(0, &[0, 1].map(Local::Value));
+        let jump = vec![Ins::new(op::BR, Ty::Void, vec![Arg::Block(2)])];
+        let [f, g] = ["f", "g"].map(|name| vec![call(name, &[]), ret(value(0))]);
+        let blocks = vec![vec![start, compare, branch], f, g, jump];
+        let blocks = if through { blocks } else { blocks[..3].to_vec() };
+        point(&fun(2, blocks)).before.code
+    };
+    for (predicate, opposite) in [(32, 33), (34, 37), (35, 36), (38, 41), (39, 40)] {
+        let one = code(predicate, [1, 2], false);
+        assert_eq!(one, code(opposite, [2, 1], false), "{predicate}");
+        assert_eq!(one, code(predicate, [1, 3], true), "{predicate}");
+        assert_ne!(one, code(opposite, [1, 2], false), "{predicate}");
+        assert_ne!(one, code(predicate, [2, 1], false), "{predicate}");
+    }
+}
+
+/// A loop without an end, before it and in it.
+#[test]
+fn endless_loops() {
+    let jump = |to| Ins::new(op::BR, Ty::Void, vec![Arg::Block(to)]);
+    let peeled = |name, at: usize| {
+        let mut blocks = vec![
+            vec![call("f", &[value(0)]), call(name, &[]), jump(1)],
+            vec![call("f", &[value(0)]), call("g", &[]), jump(1)],
+        ];
+        let ins = blocks[at].remove(0).point(0, &[Local::Value(0)]);
+        blocks[at].insert(0, ins);
+        point(&fun(1, blocks)).before.code
+    };
+    assert_eq!(peeled("g", 0), peeled("g", 1));
+    assert_eq!(peeled("h", 1), peeled("g", 1));
+    assert_ne!(peeled("h", 0), peeled("h", 1), "the code before the loop does something else");
+    let idle = |to| point(&fun(0, vec![vec![call("f", &[]).point(0, &[]), jump(1)], vec![jump(to)], vec![jump(1)]]));
+    assert_eq!(idle(1).before.code, idle(2).before.code);
+}
+
 #[test]
 fn other_versions_and_other_sites() {
     let mut built = fun(0, vec![vec![call("f", &[]).point(3, &[]), ret(Arg::Constant(0))]]).build(&Layout::default());

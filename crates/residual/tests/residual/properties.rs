@@ -3,7 +3,7 @@
 
 use crate::support::machine::run;
 use crate::support::random::{Dice, function, sized_function};
-use crate::support::{Arg, Fun, Layout, op, point_of};
+use crate::support::{Arg, Fun, Ins, Layout, op, point_of};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -40,8 +40,8 @@ fn rewritten(fun: &Fun, dice: &mut Dice) -> Fun {
     fun
 }
 
-/// Operands that look alike until much later are taken as they are written, which costs a few matches in a hundred
-/// thousand.
+/// Operands that look alike to all that follows are taken as they are written, which costs a match in a hundred
+/// where they come from different places.
 #[test]
 fn the_order_of_commutative_operands_hardly_ever_matters() {
     let matches = |seed: &u64| {
@@ -50,7 +50,7 @@ fn the_order_of_commutative_operands_hardly_ever_matters() {
         fun.code(&Layout::default()) == rewritten(&fun, dice).code(&Layout::default())
     };
     let matched = (0..5000).filter(matches).count();
-    assert!(matched >= 4998, "{matched}");
+    assert!(matched >= 4940, "{matched}");
 }
 
 /// The work for a point grows like the function, not like its square.
@@ -102,6 +102,16 @@ fn change(fun: &mut Fun, (block, index): Place, dice: &mut Dice) {
     }
 }
 
+fn has_effect(ins: &Ins) -> bool {
+    [op::RET, op::BR, op::STORE, op::ALLOCA, op::CALL, op::ATOMIC_RMW].contains(&ins.opcode)
+}
+
+/// For some values of what is live.
+fn do_the_same(one: &Fun, other: &Fun, values: u64) -> bool {
+    let (live, others) = (one.live(&Layout::default()), other.live(&Layout::default()));
+    (0..4).map(|i| values.wrapping_add(i * 7)).all(|v| run(one, &live, v) == run(other, &others, v))
+}
+
 /// Changes one instruction in a way that may or may not mean something else: another local, other targets.
 fn disturb(fun: &mut Fun, dice: &mut Dice) {
     let block = dice.below(fun.blocks.len());
@@ -147,8 +157,13 @@ proptest! {
         let code = fun.code(&Layout::default());
         let (running, gone) = split(&fun);
         let mut changed = fun.clone();
-        change(&mut changed, running[dice.below(running.len())], dice);
-        prop_assert_ne!(code, changed.code(&Layout::default()), "{:#?} {:#?}", fun, changed);
+        let place = running[dice.below(running.len())];
+        change(&mut changed, place, dice);
+        if code == changed.code(&Layout::default()) {
+            // What it computes is not needed.
+            prop_assert!(!has_effect(&fun.blocks[place.0][place.1]), "{:#?} {:#?}", fun, changed);
+            prop_assert!(do_the_same(&fun, &changed, seed), "{:#?} {:#?}", fun, changed);
+        }
         if !gone.is_empty() {
             let mut same = fun.clone();
             change(&mut same, gone[dice.below(gone.len())], dice);
@@ -164,8 +179,7 @@ proptest! {
         let mut other = rewritten(&fun, dice);
         (0..dice.below(3)).for_each(|_| disturb(&mut other, dice));
         if fun.code(&Layout::default()) == other.code(&Layout::default()) {
-            let (live, others) = (fun.live(&Layout::default()), other.live(&Layout::default()));
-            prop_assert_eq!(run(&fun, &live, values), run(&other, &others, values), "{:#?} {:#?}", fun, other);
+            prop_assert!(do_the_same(&fun, &other, values), "{:#?} {:#?}", fun, other);
         }
     }
 

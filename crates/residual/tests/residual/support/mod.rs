@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use symdpor_residual::{FunctionEntry, Library, ModuleTables, Point};
 
+pub mod copies;
 pub mod machine;
 pub mod random;
 
@@ -117,6 +118,13 @@ impl Fun {
     pub fn point(&self, layout: &Layout, site: u32) -> Option<Point> {
         let built = self.build(layout);
         point_of(&built.digest, &built.strings, site)
+    }
+
+    /// Block and index of the point.
+    pub fn point_place(&self) -> (usize, usize) {
+        let in_block = |code: &Vec<Ins>| code.iter().position(|i| !i.sites.is_empty());
+        let mut blocks = self.blocks.iter().enumerate();
+        blocks.find_map(|(block, code)| in_block(code).map(|index| (block, index))).expect("a point")
     }
 
     pub fn code(&self, layout: &Layout) -> u128 {
