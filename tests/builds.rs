@@ -49,7 +49,7 @@ fn check(fixture: &Fixture, flags: &[&str]) {
     let summary = &verification.summary;
     let found = summary.errors.first().map_or(summary.verdict.as_str(), |e| e.kind.as_str());
     assert_eq!(found, fixture.header.verdict, "{} {flags:?}: {}", fixture.name, verification.ran.describe());
-    assert_eq!(Some(&summary.executions), fixture.header.executions.get("source"), "{} {flags:?}", fixture.name);
+    assert_eq!(Some(&summary.executions), fixture.header.executions.get("symmetry"), "{} {flags:?}", fixture.name);
     std::fs::remove_file(program).expect("it was built");
 }
 

@@ -47,7 +47,6 @@ fn wrong_usage_is_exit_code_2() {
 
 #[test]
 fn what_is_not_available_is_refused_by_name() {
-    expect(&["run", "--symmetry", "check", "/bin/true"], 2, "--symmetry check is not available");
     expect(&["run", "--jobs", "4", "/bin/true"], 2, "--jobs 4 is not available");
     expect(&["replay", "--gdb", "x.symtrace"], 2, "--gdb is not available");
 }

@@ -41,7 +41,7 @@ fn check(fixture: &Fixture, program: &Path, request: &Request, prepare: impl FnO
     let summary = &verification.summary;
     let found = summary.errors.first().map_or(summary.verdict.as_str(), |e| e.kind.as_str());
     assert_eq!(found, fixture.header.verdict, "{}: {}", fixture.name, verification.ran.describe());
-    assert_eq!(Some(&summary.executions), fixture.header.executions.get("source"), "{}", fixture.name);
+    assert_eq!(Some(&summary.executions), fixture.header.executions.get("symmetry"), "{}", fixture.name);
 }
 
 #[test]

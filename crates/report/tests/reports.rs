@@ -199,6 +199,7 @@ fn summary(verdict: Verdict, reason: Option<&str>, errors: usize) -> Summary {
         counts: Counts { executions: 362_880, blocked: 0, transitions: 0, threads: 10 },
         time: Duration::from_millis(3200),
         options: serde_json::Value::Null,
+        symmetry: Default::default(),
     }
 }
 

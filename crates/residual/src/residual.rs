@@ -2,7 +2,7 @@
 
 use crate::canonical::Written;
 use crate::function::{LiveLocal, ObjectKind};
-use crate::section::Rest;
+use crate::section::{Rest, Side};
 use rustc_hash::FxHashMap;
 
 /// What a frame may still do.

@@ -194,7 +194,8 @@ fn add_module(library: &mut Library, reader: &mut Reader<'_>) -> Result<(), Dama
 fn encode(point: &Point) -> Option<Vec<u64>> {
     let (mut flags, before) = (0, items(&point.before));
     let after = point.after.as_ref().and_then(items);
-    flags |= before.is_some() as u64 * flags::BEFORE | after.is_some() as u64 * flags::AFTER;
+    flags |= before.is_some() as u64 * flags::BEFORE;
+    flags |= after.is_some() as u64 * flags::AFTER;
     let provided = point.callee.as_ref().is_some_and(|c| PROVIDED.contains(&c.as_str()));
     flags |= (point.after.is_none() || provided) as u64 * flags::DIRECT;
     let code = |r: Option<&Residual>| r.map_or([0, 0], |r| [r.code as u64, (r.code >> 64) as u64]);

@@ -52,7 +52,8 @@ pub fn read(channel: &Channel, header: &Header) -> Result<Vec<ThreadView>, Damag
     while !reader.is_at_end() {
         let word = reader.u64()?;
         if word & 0xff == memory::BLOCK {
-            (reader.u64()?, reader.u64()?);
+            reader.u64()?;
+            reader.u64()?;
             continue;
         }
         let number = (word >> 8) as u16;

@@ -11,12 +11,12 @@
 //! - [`order`]: what each thread knows of plain accesses.
 //! - [`past`]: the accesses and local states of the current execution.
 
-pub mod exchange;
-pub mod order;
-pub mod origin;
-pub mod past;
+mod exchange;
+mod order;
+mod origin;
+mod past;
 pub mod rule;
-pub mod summary;
+mod summary;
 pub mod timer;
 
 use crate::history::{History, Known, named_thread};
