@@ -19,6 +19,7 @@ fn execution(length: usize) -> Execution {
         pending: vec![],
         end: End::Complete,
         footprints: Default::default(),
+        memory: vec![],
     }
 }
 

@@ -79,10 +79,13 @@ pub struct State {
     pub threads: Vec<Thread>,
     raw: [Accesses; CELLS],
     /// Plain accesses of the last transition: thread, granule and bytes, whether it writes.
-    pub log: Unseen<Vec<(usize, (ObjectId, u8), bool)>>,
+    pub log: Unseen<Vec<LoggedAccess>>,
     /// The result of the last transition's join.
     pub joined: Unseen<Option<u64>>,
 }
+
+/// Thread, granule and bytes, whether it writes.
+type LoggedAccess = (usize, (ObjectId, u8), bool);
 
 /// Who has accessed an atomic cell how.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -269,7 +272,7 @@ impl State {
 
     /// Whether the thread runs the code of a `Once`: nobody else does.
     pub fn runs_once(&self, t: usize) -> bool {
-        self.running_once.iter().any(|&o| o == t as u8)
+        self.running_once.contains(&(t as u8))
     }
 
     /// Whether the thread spins in vain.
