@@ -19,6 +19,9 @@ pub fn tid() -> isize {
 }
 
 pub fn gettid(_: usize, _: Args) -> isize {
+    if crate::snapshot::is_taken() {
+        crate::footprint::identified(crate::sched::current());
+    }
     tid()
 }
 

@@ -37,6 +37,8 @@ impl<T: Copy> PerThread<T> {
 
     pub fn set(&self, thread: usize, value: T) {
         if is_taken() {
+            // Others cannot see it, but it is part of what the thread is, and not looked at otherwise.
+            crate::footprint::identified(thread as u16);
             self.entries.get()[thread % MAX_THREADS] = (*EXECUTION.get(), value);
         } else {
             *self.start.get() = Some(value);
