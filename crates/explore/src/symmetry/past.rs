@@ -73,6 +73,9 @@ pub enum Twins {
 /// How many events of a thread are looked through for what it acquired.
 const LOOK_BACK: usize = 12;
 
+/// So many local states are not kept to find two threads that had the same one.
+const MANY: usize = 1 << 18;
+
 /// What others know can be forgotten again; but it is not asked for ever.
 const QUESTIONS: u8 = 2;
 
@@ -86,8 +89,9 @@ pub struct Past {
     /// Blocks, by the position of the event that allocated them.
     blocks: Vec<(u32, ObjectId, u64)>,
     events: Vec<Event>,
-    /// Whether two threads have ever had the same local state at a time.
+    /// Whether two threads have ever had the same local state, and as long as they have not, who had which.
     twins: bool,
+    seen: FxHashMap<LocalState, ThreadId>,
     least: Order,
     most: Order,
 }
@@ -102,6 +106,7 @@ impl Default for Past {
             blocks: Vec::new(),
             events: Vec::new(),
             twins: false,
+            seen: FxHashMap::default(),
             least: Order::new(Bound::Least),
             most: Order::new(Bound::Most),
         }
@@ -154,7 +159,10 @@ impl Past {
         // A thread that has moved is what it was told to be, or unknown.
         grow(&mut self.locals, step.thread).push(Local::new(position, LocalState::UNKNOWN));
         for &(thread, local) in prints.locals(position) {
-            self.twins = self.twins || local.is_known() && self.is_like_another(thread, local);
+            if !self.twins && local.is_known() {
+                let first = *self.seen.entry(local).or_insert(thread);
+                self.twins = first != thread || self.seen.len() > MANY;
+            }
             grow(&mut self.locals, thread).push(Local::new(position, local));
         }
         if let (OpKind::ThreadJoin, Some(target)) = (step.op.kind, named_thread(&step.op)) {
@@ -183,11 +191,6 @@ impl Past {
 
     pub fn has_twins(&self) -> bool {
         self.twins
-    }
-
-    fn is_like_another(&self, thread: ThreadId, local: LocalState) -> bool {
-        let last = |list: &Vec<Local>| list.last().is_some_and(|l| l.state == local);
-        self.locals.iter().enumerate().any(|(t, list)| t != thread.index() && last(list))
     }
 
     fn local(&self, thread: ThreadId) -> Option<&Local> {
