@@ -75,8 +75,7 @@ pub fn tell() {
     search.everything();
     search.open_known();
     let mut writer = Writer::new(MEMORY_OFFSET, MEMORY_BYTES);
-    let first = !channel::says(options::EXPLAIN) as u16;
-    for number in (first..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
+    for number in (1..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
         search.write(number, &mut writer);
     }
     channel::header().memory_len = writer.used() as u32;

@@ -48,14 +48,15 @@ impl AccessLog {
     }
 
     pub fn entries(&self) -> &[Logged] {
-        &self.entries[..self.len]
+        self.entries.get(..self.len).unwrap_or(&[])
     }
 
     pub fn add(&mut self, thread: u16, granule: usize, mask: u8, write: bool) {
         let thread = thread % MAX_THREADS as u16;
         // Loops read here and write there in turn.
         let recent = self.len.saturating_sub(4);
-        let alike = self.entries[recent..self.len].iter_mut().rev().filter(|e| e.thread == thread && e.write == write);
+        let entries = self.entries.iter_mut().take(self.len).skip(recent).rev();
+        let alike = entries.filter(|e| e.thread == thread && e.write == write);
         for last in alike {
             if last.granule == granule && last.granules == 1 {
                 last.mask |= mask;
@@ -70,12 +71,13 @@ impl AccessLog {
                 return;
             }
         }
-        if self.len == CAPACITY {
-            self.full = true;
-            return;
+        match self.entries.get_mut(self.len) {
+            Some(free) => {
+                *free = Logged { thread, granule, granules: 1, mask, write };
+                self.len += 1;
+            }
+            None => self.full = true,
         }
-        self.entries[self.len] = Logged { thread, granule, granules: 1, mask, write };
-        self.len += 1;
     }
 }
 

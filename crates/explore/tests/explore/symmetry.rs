@@ -114,3 +114,22 @@ fn each_part_of_the_rule_is_needed() {
     println!("{lost:?}");
     assert!(lost.iter().all(|(_, n)| *n > 0), "nothing lost without: {lost:?}");
 }
+
+/// The twin of a sleeping thread, where relaxed atomics order the operations and not the plain accesses.
+#[test]
+fn a_summary_may_lack_what_sleeping_threads_kept_from_happening() {
+    use crate::program::{Instr::*, View};
+    let relaxed = View { relaxed: true, ..View::whole(1) };
+    let rest = [Add(0, View::whole(2), 1), Add(0, relaxed, 1), If(0, 2, 1), PlainLoad(0, 0)];
+    let codes = vec![
+        vec![Create(1, 0), Create(2, 1), Create(3, 2)],
+        [&[PlainStore(0, 2)], &rest[..]].concat(),
+        vec![Add(0, relaxed, 1)],
+        rest.to_vec(),
+    ];
+    let program = Program { codes, recursive: 0 };
+    for algorithm in [Algorithm::Source, Algorithm::Dpor] {
+        let found = algorithm.explore(&program, Rule::SOUND, 1000).expect("few executions").outcomes;
+        assert!(found.contains(&Outcome::Race), "{algorithm:?}");
+    }
+}

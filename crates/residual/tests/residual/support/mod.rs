@@ -183,7 +183,7 @@ impl<'a> Builder<'a> {
     }
 
     fn module(mut self) -> Built {
-        let mut out = vec![2];
+        let mut out = vec![3];
         number(&mut out, self.layout.unused_types as u64 + 4);
         for width in 0..self.layout.unused_types as u64 {
             [8, 7 + width, 0].into_iter().for_each(|n| number(&mut out, n));
@@ -231,7 +231,7 @@ impl<'a> Builder<'a> {
             number(out, ins.live.len() as u64);
             for (local, after) in &ins.live {
                 let local = self.numbers[local];
-                number(out, local << 1 | u64::from(*after));
+                number(out, local << 3 | u64::from(*after));
                 number(out, local + 1);
             }
         }
