@@ -95,17 +95,17 @@ fn lost(rule: Rule, kinds: &[Kind], programs: usize) -> usize {
     kinds.filter(|&&kind| fails(&program(&mut rng, kind), Algorithm::Source, rule)).count()
 }
 
-/// Each part that random programs can tell is needed: without it errors are lost.
+/// Each part that random programs can tell is needed: without it errors are lost. Blocked operations are not among them: they
+/// were, as long as twins of sleeping threads were left out more freely.
 #[test]
 fn each_part_of_the_rule_is_needed() {
     let sound = Rule::SOUND;
-    let without: [(&str, Rule, &[Kind], usize); 9] = [
+    let without: [(&str, Rule, &[Kind], usize); 8] = [
         ("all of it", Rule::PAPER, &KINDS, 1_000),
         ("plain accesses", Rule { plain: false, ..sound }, &KINDS, 6_000),
         ("third threads", Rule { third: false, ..sound }, &[Kind::Creation, Kind::Atomics], 8_000),
         ("mixed accesses", Rule { mixed: false, ..sound }, &[Kind::Creation, Kind::Atomics], 8_000),
         ("visible operations", Rule { visible: false, ..sound }, &KINDS, 3_000),
-        ("blocked operations", Rule { pending: false, ..sound }, &[Kind::Locks, Kind::Conditions], 12_000),
         ("joins", Rule { joins: false, ..sound }, &KINDS, 2_000),
         ("blocked joins", Rule { pending_joins: false, ..sound }, &KINDS, 8_000),
         ("results", Rule { results: false, ..sound }, &[Kind::Atomics, Kind::Mixed], 12_000),
