@@ -5,7 +5,7 @@ mod common;
 use common::build::{self, With};
 use common::process;
 use common::tool::{self, Request};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A fixture's header with a number of threads.
@@ -18,7 +18,7 @@ fn program(header: &str, macro_name: &str, n: u64, level: &str) -> PathBuf {
     path
 }
 
-fn executions(program: &PathBuf, reduction: &str) -> u64 {
+fn executions(program: &Path, reduction: &str) -> u64 {
     let options = ["--reduction", reduction, "--symmetry", "on"].map(str::to_owned).into();
     let request = Request { options, ..Request::default() };
     let verification = tool::verify(program, &request).unwrap_or_else(|e| panic!("{e}"));
