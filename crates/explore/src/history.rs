@@ -162,6 +162,11 @@ impl History {
         self.events.get(position..).unwrap_or(&[]).iter().map(|e| e.thread).collect()
     }
 
+    /// Whether threads have been created from a position on.
+    pub fn creates_since(&self, position: usize) -> bool {
+        self.events.get(position..).unwrap_or(&[]).iter().any(|e| e.op.kind == OpKind::ThreadCreate)
+    }
+
     /// How many events a thread has had.
     pub fn number(&self, thread: ThreadId) -> u32 {
         self.threads.get(thread.index()).map_or(0, |t| t.events.len() as u32)

@@ -2,6 +2,7 @@
 
 use crate::history::{History, named_thread};
 use crate::symmetry::exchange::{Exchange, Pair};
+use crate::symmetry::left_out::After;
 use crate::symmetry::order::{Bound, Clock, Order, after_epoch, op_epoch, tail_epoch};
 use crate::symmetry::origin::{Origin, TRACKED, Via};
 use crate::symmetry::rule::Rule;
@@ -255,6 +256,19 @@ impl Past {
         let mut origin = self.complete(after, thread, history);
         origin.last += 1;
         origin
+    }
+
+    /// What a thread knows in the current state: by the order of dependence, and by that of races.
+    pub fn known_by(&mut self, thread: ThreadId, history: &mut History) -> [After; 2] {
+        catch_up(&mut self.least, history);
+        let mut dependence = [0; TRACKED];
+        history.past_of(thread, &mut dependence);
+        let races = self.least.clock(thread).map(after_epoch);
+        [dependence, races].map(|known| {
+            let mut after = known;
+            self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
+            after
+        })
     }
 
     fn complete(&mut self, after: [u32; TRACKED], thread: ThreadId, history: &History) -> Origin {
@@ -527,7 +541,8 @@ impl View<'_> {
                 continue;
             }
             let start = log.partition_point(|l| l.epoch <= lower);
-            // A summary from another state may lack what sleeping threads kept from happening: then no access may make a difference.
+            // Races with what is left out are reversed on suspicion, which costs executions: twins of sleeping threads are worth it
+            // only where no access makes a difference.
             let counts =
                 |l: &Logged| if self.branch.elsewhere { !l.atomic || self.rule.mixed } else { self.would_race(l) };
             if log[start..].iter().take_while(|l| l.epoch <= upper).any(counts) {

@@ -1,0 +1,117 @@
+//! The state in which a branch is left out, and what would be known in that branch of what came before.
+//!
+//! The branch would be the twin's with the threads exchanged, but only from this state on: what came before is what it is. So
+//! an operation of it comes after the threads, exchanged, that had gone on from here before it in the twin's branch, and knows
+//! what these know *here*. Exchanging what was known in the twin's branch claims an order that does not hold.
+
+use crate::history::History;
+use crate::symmetry::exchange::Exchange;
+use crate::symmetry::origin::{Origin, TRACKED};
+use crate::symmetry::past::Past;
+use symdpor_trace::{ThreadId, ThreadSet};
+
+/// For each thread, one more than the position of the last of its events that is known; see [`Origin::after`].
+pub type After = [u32; TRACKED];
+
+/// Which order is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Dependence,
+    Races,
+}
+
+pub struct LeftOut<'a> {
+    pub exchange: &'a Exchange,
+    /// Where the twin was explored, and who has moved since then.
+    pub since: u32,
+    pub moved: ThreadSet,
+    /// Here.
+    position: u32,
+    past: &'a mut Past,
+    history: &'a mut History,
+    /// What each thread knows here, by both orders; filled as it is asked for.
+    known: Vec<Option<[After; 2]>>,
+    own_touched: Option<bool>,
+}
+
+impl<'a> LeftOut<'a> {
+    pub fn new(exchange: &'a Exchange, since: usize, past: &'a mut Past, history: &'a mut History) -> LeftOut<'a> {
+        let moved = history.moved_since(since);
+        let position = history.len() as u32;
+        LeftOut { exchange, since: since as u32, moved, position, past, history, known: Vec::new(), own_touched: None }
+    }
+
+    /// Whether something of the twin's branch is still to come.
+    pub fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
+        origin.last > self.history.number(thread)
+    }
+
+    fn known(&mut self, thread: ThreadId, by: By) -> &After {
+        let at = thread.index();
+        if self.known.len() <= at {
+            self.known.resize(at + 1, None);
+        }
+        let known = self.known[at].get_or_insert_with(|| self.past.known_by(thread, self.history));
+        &known[by as usize]
+    }
+
+    /// The origin in the branch that is left out of what `thread` did in the twin's.
+    pub fn exchanged(&mut self, thread: ThreadId, origin: &Origin, by: By) -> Origin {
+        let doer = self.exchange.thread(thread);
+        let mut after = *self.known(doer, by);
+        let gone_on: Vec<ThreadId> = origin
+            .after(self.since, thread)
+            .filter(|t| !self.moved.contains(*t))
+            .map(|t| self.exchange.thread(t))
+            .collect();
+        for &t in &gone_on {
+            after.iter_mut().zip(self.known(t, by)).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+        }
+        if !self.is_own_touched() {
+            let kept = self.kept(origin, by);
+            after.iter_mut().zip(&kept).for_each(|(mine, kept)| *mine = (*mine).max(*kept));
+        }
+        for t in gone_on.into_iter().chain([doer]) {
+            if let Some(mine) = after.get_mut(t.index()) {
+                *mine = self.position + 1;
+            }
+        }
+        let numbers = (self.history.number(doer), self.history.number(thread));
+        let objects = self.moved.is_empty().then_some(self.exchange);
+        origin.moved(after, numbers, objects, (self.since, self.position))
+    }
+
+    /// What is known of what came before in the twin's branch, and in the other one too.
+    ///
+    /// It came through an object or a thread that is neither of the two: then it does there as well. Or it came from one of the two,
+    /// which knew it: then what counts is what the other one knows.
+    fn kept(&mut self, origin: &Origin, by: By) -> After {
+        let (one, other) = (self.exchange.one, self.exchange.other);
+        let (ones, others) = (*self.known(one, by), *self.known(other, by));
+        let mut kept = origin.after;
+        for (t, mine) in kept.iter_mut().enumerate() {
+            let before = (*mine).min(self.since);
+            let (less, more) = (ones[t].min(others[t]), ones[t].max(others[t]));
+            *mine = match ThreadId(t as u16) {
+                // The one itself may be where it came from, and knows all of it.
+                t if t == one => before.min(others[t.index()]),
+                t if t == other => before.min(ones[t.index()]),
+                _ if less < before && before <= more => less,
+                _ => before,
+            };
+        }
+        kept
+    }
+
+    /// Whether someone has done something to memory that is exchanged, and now another's own.
+    fn is_own_touched(&mut self) -> bool {
+        let (exchange, history) = (self.exchange, &*self.history);
+        *self.own_touched.get_or_insert_with(|| {
+            let mut events = (0..history.len()).filter_map(|p| history.event(p));
+            events.any(|(thread, op)| {
+                let mut objects = [op.object, op.object2].into_iter();
+                objects.any(|o| exchange.owner(o).is_some_and(|owner| owner != thread))
+            })
+        })
+    }
+}
