@@ -5,10 +5,11 @@
 //! what these know *here*. Exchanging what was known in the twin's branch claims an order that does not hold.
 
 use crate::history::History;
+use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::origin::{Origin, TRACKED};
 use crate::symmetry::past::Past;
-use symdpor_trace::{ThreadId, ThreadSet};
+use symdpor_trace::{Op, ThreadId, ThreadSet};
 
 /// For each thread, one more than the position of the last of its events that is known; see [`Origin::after`].
 pub type After = [u32; TRACKED];
@@ -22,6 +23,8 @@ pub enum By {
 
 pub struct LeftOut<'a> {
     pub exchange: &'a Exchange,
+    /// What the branch would begin with, and who would do it.
+    first: (ThreadId, Op),
     /// Where the twin was explored, and who has moved since then.
     pub since: u32,
     pub moved: ThreadSet,
@@ -29,16 +32,28 @@ pub struct LeftOut<'a> {
     position: u32,
     past: &'a mut Past,
     history: &'a mut History,
-    /// What each thread knows here, by both orders; filled as it is asked for.
+    /// What each thread knows here, by both orders, the first one once it has begun; filled as it is asked for.
     known: Vec<Option<[After; 2]>>,
     own_touched: Option<bool>,
 }
 
 impl<'a> LeftOut<'a> {
-    pub fn new(exchange: &'a Exchange, since: usize, past: &'a mut Past, history: &'a mut History) -> LeftOut<'a> {
+    pub fn new(skip: &'a Skip, past: &'a mut Past, history: &'a mut History) -> LeftOut<'a> {
+        let Skip { exchange, since, actor, op, .. } = skip;
+        let (since, first) = (*since, (*actor, *op));
         let moved = history.moved_since(since);
         let position = history.len() as u32;
-        LeftOut { exchange, since: since as u32, moved, position, past, history, known: Vec::new(), own_touched: None }
+        LeftOut {
+            exchange,
+            first,
+            since: since as u32,
+            moved,
+            position,
+            past,
+            history,
+            known: Vec::new(),
+            own_touched: None,
+        }
     }
 
     /// Whether something of the twin's branch is still to come.
@@ -51,7 +66,8 @@ impl<'a> LeftOut<'a> {
         if self.known.len() <= at {
             self.known.resize(at + 1, None);
         }
-        let known = self.known[at].get_or_insert_with(|| self.past.known_by(thread, self.history));
+        let first = (thread == self.first.0).then_some(&self.first.1);
+        let known = self.known[at].get_or_insert_with(|| self.past.known_by(thread, first, self.history));
         &known[by as usize]
     }
 
@@ -91,14 +107,11 @@ impl<'a> LeftOut<'a> {
         let mut kept = origin.after;
         for (t, mine) in kept.iter_mut().enumerate() {
             let before = (*mine).min(self.since);
-            let (less, more) = (ones[t].min(others[t]), ones[t].max(others[t]));
-            *mine = match ThreadId(t as u16) {
-                // The one itself may be where it came from, and knows all of it.
-                t if t == one => before.min(others[t.index()]),
-                t if t == other => before.min(ones[t.index()]),
-                _ if less < before && before <= more => less,
-                _ => before,
-            };
+            // Each of the two knows all that it did itself.
+            let from_one = t == one.index() || before <= ones[t];
+            let from_other = t == other.index() || before <= others[t];
+            *mine =
+                before.min(if from_one { others[t] } else { before }).min(if from_other { ones[t] } else { before });
         }
         kept
     }

@@ -355,7 +355,7 @@ impl Symmetry {
     }
 
     fn left_out(&mut self, skip: &Skip, history: &mut History) -> Summary {
-        let mut state = LeftOut::new(&skip.exchange, skip.since, &mut self.past, history);
+        let mut state = LeftOut::new(skip, &mut self.past, history);
         skip.summary.exchanged(&mut state)
     }
 }

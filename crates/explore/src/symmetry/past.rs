@@ -252,18 +252,19 @@ impl Past {
     /// The same of an operation that is pending at the end.
     pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History) -> Origin {
         let mut after = [0; TRACKED];
-        history.past_of(thread, &mut after);
+        history.past_of(thread, None, &mut after);
         let mut origin = self.complete(after, thread, history);
         origin.last += 1;
         origin
     }
 
-    /// What a thread knows in the current state: by the order of dependence, and by that of races.
-    pub fn known_by(&mut self, thread: ThreadId, history: &mut History) -> [After; 2] {
+    /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
+    /// done that.
+    pub fn known_by(&mut self, thread: ThreadId, op: Option<&Op>, history: &mut History) -> [After; 2] {
         catch_up(&mut self.least, history);
         let mut dependence = [0; TRACKED];
-        history.past_of(thread, &mut dependence);
-        let races = self.least.clock(thread).map(after_epoch);
+        history.past_of(thread, op, &mut dependence);
+        let races = op.map_or(self.least.clock(thread), |op| self.least.clock_after(thread, op)).map(after_epoch);
         [dependence, races].map(|known| {
             let mut after = known;
             self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
@@ -541,10 +542,8 @@ impl View<'_> {
                 continue;
             }
             let start = log.partition_point(|l| l.epoch <= lower);
-            // Races with what is left out are reversed on suspicion, which costs executions: twins of sleeping threads are worth it
-            // only where no access makes a difference.
-            let counts =
-                |l: &Logged| if self.branch.elsewhere { !l.atomic || self.rule.mixed } else { self.would_race(l) };
+            let any = self.branch.elsewhere && self.rule.selective;
+            let counts = |l: &Logged| if any { !l.atomic || self.rule.mixed } else { self.would_race(l) };
             if log[start..].iter().take_while(|l| l.epoch <= upper).any(counts) {
                 return false;
             }
