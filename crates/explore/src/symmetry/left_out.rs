@@ -21,6 +21,10 @@ pub enum By {
     Races,
 }
 
+fn raise(after: &mut After, known: &After) {
+    after.iter_mut().zip(known).for_each(|(mine, known)| *mine = (*mine).max(*known));
+}
+
 pub struct LeftOut<'a> {
     pub exchange: &'a Exchange,
     /// What the branch would begin with, and who would do it.
@@ -75,20 +79,16 @@ impl<'a> LeftOut<'a> {
     pub fn exchanged(&mut self, thread: ThreadId, origin: &Origin, by: By) -> Origin {
         let doer = self.exchange.thread(thread);
         let mut after = *self.known(doer, by);
-        let gone_on: Vec<ThreadId> = origin
-            .after(self.since, thread)
-            .filter(|t| !self.moved.contains(*t))
-            .map(|t| self.exchange.thread(t))
-            .collect();
-        for &t in &gone_on {
-            after.iter_mut().zip(self.known(t, by)).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+        for t in origin.after(self.since, thread) {
+            if !self.moved.contains(t) {
+                raise(&mut after, self.known(self.exchange.thread(t), by));
+            }
         }
         if !self.is_own_touched() {
-            let kept = self.kept(origin, by);
-            after.iter_mut().zip(&kept).for_each(|(mine, kept)| *mine = (*mine).max(*kept));
+            raise(&mut after, &self.kept(origin, by));
         }
-        for t in gone_on.into_iter().chain([doer]) {
-            if let Some(mine) = after.get_mut(t.index()) {
+        for t in origin.after(self.since, thread).filter(|t| !self.moved.contains(*t)).chain([thread]) {
+            if let Some(mine) = after.get_mut(self.exchange.thread(t).index()) {
                 *mine = self.position + 1;
             }
         }

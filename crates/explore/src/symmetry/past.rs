@@ -121,6 +121,12 @@ fn grow<T: Default>(list: &mut Vec<T>, thread: ThreadId) -> &mut T {
     &mut list[thread.index()]
 }
 
+/// Drops what is too late from the end of a list. Mostly that is little.
+fn drop_last<T>(list: &mut Vec<T>, late: impl Fn(&T) -> bool) {
+    let kept = list.iter().rposition(|item| !late(item)).map_or(0, |last| last + 1);
+    list.truncate(kept);
+}
+
 /// The accesses of an atomic operation.
 fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAccess> {
     let write = match op.kind {
@@ -180,12 +186,10 @@ impl Past {
             return;
         }
         self.events.truncate(len);
-        let kept = |list: &[Local]| list.partition_point(|l| (l.position as usize) < len);
-        self.locals.iter_mut().for_each(|list| list.truncate(kept(list)));
-        let kept = |list: &[Logged]| list.partition_point(|l| l.epoch <= 2 * len as u32);
-        self.accesses.iter_mut().for_each(|list| list.truncate(kept(list)));
-        self.joins.truncate(self.joins.partition_point(|j| (j.position as usize) < len));
-        self.blocks.truncate(self.blocks.partition_point(|b| (b.0 as usize) < len));
+        self.locals.iter_mut().for_each(|list| drop_last(list, |l| l.position as usize >= len));
+        self.accesses.iter_mut().for_each(|list| drop_last(list, |l| l.epoch > 2 * len as u32));
+        drop_last(&mut self.joins, |j| j.position as usize >= len);
+        drop_last(&mut self.blocks, |b| b.0 as usize >= len);
         self.least.truncate(len);
         self.most.truncate(len);
     }
