@@ -26,7 +26,7 @@ pub const ETIMEDOUT: i32 = 110;
 pub const EINVAL: i32 = 22;
 /// Turns of a loop in which nothing changes and nobody else can go on, until it is called a livelock. Time has doubled as
 /// often by then.
-const MAX_TURNS: u32 = 44;
+const MAX_TURNS: u32 = 32;
 const ANSWERS: usize = 4;
 
 /// What is known of a thread's waits. All zero: nothing.
@@ -239,7 +239,7 @@ impl Limit {
         const RANGES: [core::ops::Range<u64>; 4] = [
             1_000..SECOND,
             time::REALTIME_START / SECOND..time::REALTIME_START / SECOND * 2,
-            time::MONOTONIC_START..time::MONOTONIC_START * 1000,
+            time::MONOTONIC_START..time::MONOTONIC_START * 100_000,
             time::REALTIME_START..time::REALTIME_START * 2,
         ];
         if !RANGES.iter().any(|r| r.contains(&word)) {
