@@ -3,21 +3,29 @@
 use crate::access;
 use crate::end::{self, Details};
 use crate::exec;
+use crate::limits;
 use crate::mutex;
 use crate::names;
 use crate::sched;
 use symdpor_abi::channel::ErrorKind;
-use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+use symdpor_abi::op::{NO_THREAD, Op, OpKind, TIMED};
 
 const COND_BYTES: usize = 48;
 /// Where a destroyed one is marked, and with what: libc's words are otherwise not used, and initialisers zero them.
 const MARK_OFFSET: usize = 40;
 const DESTROYED: u32 = 0xdead_c04d;
 
-#[allow(clippy::mut_from_ref)]
+/// Which clock time limits are on: `pthread_condattr_setclock`.
+const CLOCK_OFFSET: usize = 44;
+
 fn mark(address: usize) -> &'static mut u32 {
+    word(address, MARK_OFFSET)
+}
+
+#[allow(clippy::mut_from_ref)]
+fn word(address: usize, offset: usize) -> &'static mut u32 {
     // SAFETY: the program says that there is a condition variable; a wild pointer faults as the program's crash.
-    unsafe { &mut *((address + MARK_OFFSET) as *mut u32) }
+    unsafe { &mut *((address + offset) as *mut u32) }
 }
 
 fn check(address: usize, what: &str) {
@@ -62,7 +70,8 @@ fn wake(number: u16) {
     thread.pending_address = thread.waits_with;
 }
 
-pub fn wait(address: usize, with: usize) -> i32 {
+/// Gives up the mutex and waits from now on; returns how often the mutex was held.
+fn begin(address: usize, with: usize, limit: u32) -> u32 {
     check(address, "a destroyed condition variable is waited for");
     access::synchronisation_object(with, 4);
     if !mutex::is_mine(with) {
@@ -72,6 +81,7 @@ pub fn wait(address: usize, with: usize) -> i32 {
     let mut wait = op(OpKind::CondWait, address);
     wait.object2 = names::object(with);
     wait.mask2 = 0xff;
+    wait.arg = limit;
     sched::visible(wait, address, 0);
     let count = mutex::give_up(with);
     crate::spin::changed();
@@ -79,9 +89,39 @@ pub fn wait(address: usize, with: usize) -> i32 {
     thread.waits_for = address;
     thread.waits_with = with;
     thread.waits_since = sched::step_number();
+    count
+}
+
+pub fn wait(address: usize, with: usize) -> i32 {
+    let count = begin(address, with, 0);
     sched::block();
     mutex::take(with, count);
-    0
+    mutex::taken(with)
+}
+
+/// The same, but not for ever. `clock`: that of the condition variable if there is none.
+pub fn wait_until(address: usize, with: usize, clock: Option<i32>, time: usize, registers: usize) -> i32 {
+    crate::init::ensure();
+    let clock = clock.unwrap_or(*word(address, CLOCK_OFFSET) as i32);
+    let Some(deadline) = limits::deadline(clock, time) else { return limits::EINVAL };
+    let count = begin(address, with, TIMED);
+    limits::begin(registers, deadline);
+    // Others go first, unless the plan says otherwise.
+    exec::me().yields = true;
+    sched::visible(op(OpKind::CondTimeout, address), address, 0);
+    let gave_up = sched::last_step().is_some_and(|step| step.op.kind == OpKind::CondTimeout);
+    if gave_up {
+        exec::me().waits_for = 0;
+        limits::give_up();
+        sched::visible(mutex::lock_op(with), with, 0);
+    } else {
+        limits::end();
+    }
+    mutex::take(with, count);
+    match mutex::taken(with) {
+        0 if gave_up => limits::ETIMEDOUT,
+        error => error,
+    }
 }
 
 pub fn signal(address: usize) -> i32 {
@@ -112,10 +152,11 @@ pub fn broadcast(address: usize) -> i32 {
     0
 }
 
-pub fn init(address: usize) -> i32 {
+pub fn init(address: usize, clock: i32) -> i32 {
     access::write(address, COND_BYTES);
     // SAFETY: the program says that there is room for a condition variable.
     unsafe { core::ptr::write_bytes(address as *mut u8, 0, COND_BYTES) };
+    *word(address, CLOCK_OFFSET) = clock as u32;
     0
 }
 

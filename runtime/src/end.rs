@@ -9,6 +9,7 @@ use crate::spin;
 use crate::stack;
 use crate::sys::raw::{nr, syscall3};
 use crate::sys::signals::{SignalInfo, UserContext};
+use crate::thread::Thread;
 use core::fmt::{Arguments, Write};
 use symdpor_abi::channel::{
     ERROR_BYTES, ERROR_OFFSET, ErrorKind, ErrorRecord, Outcome, PENDING_BYTES, PENDING_OFFSET, Pending,
@@ -38,6 +39,11 @@ impl Details {
 pub fn error(kind: ErrorKind, details: &Details, message: Arguments) -> ! {
     describe(kind, details, message);
     finish(Outcome::Error)
+}
+
+/// The program uses a lock, or whatever else threads synchronise with, as it must not.
+pub fn misuse(message: &str) -> ! {
+    error(ErrorKind::LockMisuse, &Details::at(0), format_args!("{message}"))
 }
 
 /// Ends the execution because the program does something that cannot be controlled.
@@ -219,6 +225,15 @@ pub fn stuck() -> ! {
     error(ErrorKind::Livelock, &Details::at(site), text)
 }
 
+/// Who holds what a thread waits for, and the site where it was taken.
+fn holder_of(thread: &Thread) -> (u32, u32) {
+    match thread.pending.kind {
+        OpKind::MutexLock if thread.pending.mask != 0xff => crate::spinlock::holder_of(thread.pending_address),
+        OpKind::RwRead | OpKind::RwWrite => crate::rwlock::holder_of(thread.pending_address),
+        _ => crate::mutex::holder_of(thread),
+    }
+}
+
 fn write_pending() {
     sched::end_trace();
     let exec = exec::get();
@@ -229,7 +244,7 @@ fn write_pending() {
         if !thread.is_alive() || !exec.pending.contains(number) {
             continue;
         }
-        let (holder, held_since) = crate::mutex::holder_of(thread);
+        let (holder, held_since) = holder_of(thread);
         let pending = Pending {
             thread: number,
             enabled: sched::is_enabled(number) as u16,

@@ -4,6 +4,8 @@
 
 use crate::cell::Global;
 use crate::keys::Keys;
+use crate::limits::Limits;
+use crate::named_semaphores::NamedSemaphores;
 use crate::set::ThreadBits;
 use crate::syscalls;
 use crate::thread::{Life, Thread};
@@ -36,9 +38,15 @@ pub struct Exec {
     pub heap: Heap,
     pub syscalls: syscalls::State,
     pub keys: Keys,
+    pub semaphores: NamedSemaphores,
+    /// How often something has changed, counted once a thread has waited in vain: see `limits`.
+    pub changes: u64,
     /// The threads begin on a page of their own: the first ten fill one, which is all that is put back in small programs.
     page: [Page; 0],
     pub threads: [Thread; MAX_THREADS],
+    /// On pages of their own again.
+    behind: [Page; 0],
+    pub limits: Limits,
 }
 
 #[repr(C, align(4096))]

@@ -47,7 +47,8 @@ pub fn for_each(number: u16, mut each: impl FnMut(usize, usize)) {
     }
 }
 
-fn visible() {
+/// For other tables of the process too, named semaphores.
+pub fn visible() {
     if crate::snapshot::is_taken() {
         sched::visible(Op::new(OpKind::KeyTable, ObjectId::KEYS), 0, 0);
     }

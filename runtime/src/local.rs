@@ -5,6 +5,7 @@
 //!
 //! - has asked who it is,
 //! - holds a lock or runs an initialiser: others can see that it is this one,
+//! - has waited in vain with a time limit: that decides when it may again,
 //! - has a frame of code that was not instrumented between its own,
 //! - has something live that cannot be read.
 
@@ -12,6 +13,7 @@ use crate::cell::Global;
 use crate::channel;
 use crate::exec;
 use crate::keys;
+use crate::limits;
 use crate::modules;
 use crate::names;
 use crate::stack;
@@ -147,6 +149,7 @@ pub fn is_plain(thread: &Thread) -> Result<(), Why> {
     match () {
         _ if thread.identified => Err(Why::Identified),
         _ if thread.held != 0 => Err(Why::HoldsLock),
+        _ if limits::has_given_up(thread) => Err(Why::HoldsLock),
         _ if thread.cleanup_handlers != 0 || thread.destructors != 0 => Err(Why::Handlers),
         _ => Ok(()),
     }

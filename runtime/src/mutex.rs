@@ -2,16 +2,17 @@
 //! program's memory and a static initialiser is a free mutex.
 
 use crate::access;
-use crate::end::{self, Details};
+use crate::end::misuse;
 use crate::exec;
+use crate::limits;
 use crate::names;
 use crate::races;
+use crate::robust;
 use crate::sched;
 use crate::spin;
 use crate::stack;
 use crate::thread::Thread;
 use core::arch::naked_asm;
-use symdpor_abi::channel::ErrorKind;
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 
 pub const EPERM: i32 = 1;
@@ -24,10 +25,13 @@ pub struct Mutex {
     locked: u32,
     count: u32,
     /// 1 + number of the owner.
-    owner: u32,
+    pub owner: u32,
     /// Site id of where it was taken (libc counts users here).
     since: u32,
-    kind: i32,
+    pub kind: i32,
+    libc: u32,
+    /// Of a robust one that is held: the next that its owner holds.
+    pub next: usize,
 }
 
 pub const MUTEX_BYTES: usize = 40;
@@ -36,9 +40,12 @@ const ERROR_CHECKING: i32 = 2;
 const TYPE: i32 = 3;
 const ROBUST: i32 = 16;
 const DESTROYED: i32 = -1;
+/// The bits that libc may have set in `kind`, and one of ours: see `robust`.
+const KNOWN: i32 = 0x3ff | INCONSISTENT;
+pub const INCONSISTENT: i32 = 1 << 20;
 
 #[allow(clippy::mut_from_ref)]
-fn at(address: usize) -> &'static mut Mutex {
+pub fn at(address: usize) -> &'static mut Mutex {
     // SAFETY: the program says that there is a mutex; a wild pointer faults and is reported as the program's crash.
     unsafe { &mut *(address as *mut Mutex) }
 }
@@ -72,24 +79,23 @@ pub fn holder_of(thread: &Thread) -> (u32, u32) {
     (mutex.owner.wrapping_sub(1), mutex.since)
 }
 
-fn misuse(message: &str) -> ! {
-    end::error(ErrorKind::LockMisuse, &Details::at(0), format_args!("{message}"))
-}
-
 fn check(address: usize, what: &str) {
     access::synchronisation_object(address, 4);
     let kind = at(address).kind;
     if kind == DESTROYED {
         misuse(what);
     }
-    if kind & ROBUST != 0 {
-        end::unsupported(format_args!("the program uses a robust mutex, which symdpor does not support yet"));
+    if kind & !KNOWN != 0 {
+        misuse("a mutex that was never initialised is used: there is something else in it");
     }
 }
 
 /// Makes the running thread the owner; the mutex is free.
 pub fn take(address: usize, count: u32) {
     let mutex = at(address);
+    if mutex.kind & ROBUST != 0 && !robust::take(address, mutex) {
+        return;
+    }
     mutex.locked = 1;
     mutex.count = count;
     mutex.owner = exec::get().current as u32 + 1;
@@ -99,14 +105,21 @@ pub fn take(address: usize, count: u32) {
     races::acquire(address);
 }
 
+/// What locking returns, now that the running thread has taken it.
+pub fn taken(address: usize) -> i32 {
+    let mutex = at(address);
+    if mutex.kind & ROBUST == 0 { 0 } else { robust::result(mutex) }
+}
+
 /// Gives it up; returns how often it was held.
 pub fn give_up(address: usize) -> u32 {
+    let dead = if at(address).kind & ROBUST == 0 { 0 } else { robust::give_up(address, at(address)) };
     races::release(address);
     spin::wrote(address, 4);
     let me = exec::me();
     me.held = me.held.saturating_sub(1);
     let mutex = at(address);
-    (mutex.locked, mutex.owner, mutex.since) = (0, 0, 0);
+    (mutex.locked, mutex.owner, mutex.since) = (0, dead, 0);
     core::mem::replace(&mut mutex.count, 0)
 }
 
@@ -138,7 +151,33 @@ pub fn lock(address: usize) -> i32 {
         sched::visible(lock_op(address), address, 0);
     }
     take(address, 1);
-    0
+    taken(address)
+}
+
+/// Takes it within a time limit.
+pub fn lock_until(address: usize, clock: i32, time: usize, registers: usize) -> i32 {
+    crate::init::ensure();
+    check(address, "a destroyed mutex is locked");
+    if let Some(result) = relock(address) {
+        return result;
+    }
+    if is_mine(address) && at(address).kind & TYPE == ERROR_CHECKING {
+        return EDEADLK;
+    }
+    let Some(deadline) = limits::deadline(clock, time) else {
+        return if is_free(address) { lock(address) } else { limits::EINVAL };
+    };
+    limits::begin(registers, deadline);
+    match attempt(address, registers) {
+        EBUSY => {
+            limits::give_up();
+            limits::ETIMEDOUT
+        }
+        result => {
+            limits::end();
+            result
+        }
+    }
 }
 
 /// `registers`: as for an atomic access, see [`spin::arrive`].
@@ -148,6 +187,10 @@ pub extern "C" fn try_lock(address: usize, registers: usize) -> i32 {
     if let Some(result) = relock(address) {
         return result;
     }
+    attempt(address, registers)
+}
+
+fn attempt(address: usize, registers: usize) -> i32 {
     if !crate::snapshot::is_taken() {
         return try_alone(address);
     }
@@ -158,7 +201,7 @@ pub extern "C" fn try_lock(address: usize, registers: usize) -> i32 {
         take(address, 1);
         sched::executed(OpKind::MutexLock);
         sched::tried();
-        0
+        taken(address)
     } else {
         sched::executed(OpKind::TryLockFailed);
         spin::read(address, 4);
@@ -172,13 +215,13 @@ fn try_alone(address: usize) -> i32 {
         return EBUSY;
     }
     take(address, 1);
-    0
+    taken(address)
 }
 
 pub fn unlock(address: usize) -> i32 {
     check(address, "a destroyed mutex is unlocked");
     let mutex = at(address);
-    let checks = matches!(mutex.kind & TYPE, RECURSIVE | ERROR_CHECKING);
+    let checks = matches!(mutex.kind & TYPE, RECURSIVE | ERROR_CHECKING) || mutex.kind & ROBUST != 0;
     if mutex.locked == 0 || !mine(mutex) {
         if checks {
             return EPERM;

@@ -45,6 +45,13 @@ pub fn acquire(object: usize) {
     }
 }
 
+/// Adds to what others have released.
+pub fn release_merge(object: usize) {
+    if snapshot::is_taken() {
+        DETECTOR.get().release_merge(exec::get().current, object);
+    }
+}
+
 pub fn release(object: usize) {
     if snapshot::is_taken() {
         DETECTOR.get().release(exec::get().current, object);

@@ -9,6 +9,7 @@ use crate::channel;
 use crate::cond;
 use crate::end;
 use crate::exec;
+use crate::limits;
 use crate::set::{Members, ThreadBits};
 use crate::spin;
 use crate::stack;
@@ -64,6 +65,7 @@ pub fn reset() {
     crate::races::begin_execution();
     crate::watch::reset();
     crate::footprint::reset();
+    limits::reset();
 }
 
 pub fn current() -> u16 {
@@ -107,9 +109,19 @@ pub fn block() {
 fn announce() {
     let (exec, thread) = (exec::get(), exec::me());
     exec.pending.insert(exec.current);
-    let conditional =
-        matches!(thread.pending.kind, OpKind::Waiting | OpKind::MutexLock | OpKind::Once | OpKind::ThreadJoin);
-    if conditional || spin::waits(thread) {
+    let conditional = matches!(
+        thread.pending.kind,
+        OpKind::Waiting
+            | OpKind::MutexLock
+            | OpKind::Once
+            | OpKind::ThreadJoin
+            | OpKind::CondTimeout
+            | OpKind::RwRead
+            | OpKind::RwWrite
+            | OpKind::SemWait
+            | OpKind::BarrierPass
+    );
+    if conditional || limits::is_held_back() || spin::waits(thread) {
         exec.conditional.insert(exec.current);
     } else {
         exec.conditional.remove(exec.current);
@@ -183,7 +195,10 @@ fn choose() -> u16 {
     }
     let words = find_enabled();
     if run.enabled.0[..words].iter().all(|&w| w == 0) {
-        end::stuck();
+        match limits::first_to_give_up() {
+            Some(number) => run.enabled.insert(number),
+            None => end::stuck(),
+        }
     }
     let (thread, alternative) = match channel::planned(run.step) {
         Some((thread, alternative)) => (planned_thread(thread), alternative),
@@ -204,6 +219,7 @@ fn settle_last() {
     let sleeps_from = (channel::header().plan_len as usize).saturating_sub(1);
     if let Some(step) = last_step() {
         note_idleness(&mut exec.threads[step.thread as usize], step);
+        limits::note(step);
         if run.step > sleeps_from {
             wake_dependent(&step.op);
         }
@@ -218,7 +234,13 @@ fn settle_last() {
 fn note_idleness(thread: &mut Thread, step: &Step) {
     const VALUES: u32 = 1;
     let idle = match step.op.kind {
-        OpKind::AtomicLoad | OpKind::TryLockFailed | OpKind::PlainLoad => true,
+        OpKind::AtomicLoad
+        | OpKind::TryLockFailed
+        | OpKind::PlainLoad
+        | OpKind::RwReadFailed
+        | OpKind::RwWriteFailed
+        | OpKind::SemTryFailed
+        | OpKind::SemValue => true,
         OpKind::AtomicRmw => step.flags & VALUES != 0 && step.old_value == step.new_value,
         _ => false,
     };
@@ -269,9 +291,24 @@ fn can_go_on(number: u16) -> bool {
     match thread.pending.kind {
         OpKind::Waiting => false,
         OpKind::Once => crate::once::is_enabled(thread.pending_address),
+        OpKind::CondTimeout => !limits::holds_back(number),
+        OpKind::RwRead | OpKind::RwTryRead => held_back_or(number, thread, crate::rwlock::may_read),
+        OpKind::RwWrite | OpKind::RwTryWrite => held_back_or(number, thread, crate::rwlock::may_write),
+        OpKind::SemWait | OpKind::SemTry => held_back_or(number, thread, crate::semaphore::may_take),
+        OpKind::TryLock if limits::holds_back(number) => crate::mutex::is_free(thread.pending_address),
+        OpKind::BarrierPass => thread.waits_for == 0,
         OpKind::ThreadJoin => exec.threads[thread.pending.arg as usize % MAX_THREADS].life == Life::Ended,
         _ => !spin::waits(thread),
     }
+}
+
+/// Whether an operation that waits for an object, or tries and is held back or spins, finds it free.
+fn held_back_or(number: u16, thread: &Thread, is_free: fn(usize) -> bool) -> bool {
+    let tries = matches!(thread.pending.kind, OpKind::RwTryRead | OpKind::RwTryWrite | OpKind::SemTry);
+    if tries && !limits::holds_back(number) {
+        return !spin::waits(thread);
+    }
+    is_free(thread.pending_address)
 }
 
 fn planned_thread(thread: u16) -> u16 {

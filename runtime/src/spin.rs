@@ -11,6 +11,7 @@
 //! - another thread wrote to what it had read.
 
 use crate::exec;
+use crate::limits;
 use crate::names;
 use crate::pool;
 use crate::thread::Thread;
@@ -102,8 +103,12 @@ pub fn changed() {
 #[inline(always)]
 pub fn stored(address: usize) {
     let exec = exec::get();
-    if exec::me().spin.is_idle() && !on_own_stack(exec.current, address) {
-        exec::me().spin.reset();
+    let idle = exec::me().spin.is_idle();
+    if (idle || limits::watches()) && !on_own_stack(exec.current, address) {
+        if idle {
+            exec::me().spin.reset();
+        }
+        limits::changed();
     }
 }
 
@@ -168,11 +173,15 @@ pub fn arrive(registers: usize) {
 
 /// A hash of everything from `registers` to the bottom of the thread's stack.
 fn local_state(thread: u16, registers: usize) -> Option<u64> {
+    stack_words(thread, registers).map(|words| hash(registers as u64, words))
+}
+
+/// A thread's stack from an address on, if it is not too deep.
+pub fn stack_words(thread: u16, registers: usize) -> Option<&'static [u64]> {
     let end = if thread == 0 { names::main_stack().end } else { pool::slot(thread as usize)?.sp & !7 };
     let len = end.checked_sub(registers).filter(|&len| len <= MAX_STACK)?;
     // SAFETY: between the stack pointer and the bottom of the same stack.
-    let words = unsafe { core::slice::from_raw_parts(registers as *const u64, len / 8) };
-    Some(hash(registers as u64, words))
+    Some(unsafe { core::slice::from_raw_parts(registers as *const u64, len / 8) })
 }
 
 /// In four lanes, since each step of one has to wait for the one before.

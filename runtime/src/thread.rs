@@ -66,6 +66,8 @@ pub struct Thread {
     pub result: usize,
     /// Destructors of thread-locals: the newest block of the list.
     pub destructors: usize,
+    /// The robust mutexes that it holds: the last one taken.
+    pub robust: usize,
     /// Locks that it holds, and initialisers that it runs.
     pub held: u16,
     /// It has asked who it is.

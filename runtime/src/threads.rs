@@ -77,6 +77,7 @@ extern "C" fn returned(result: usize) -> ! {
 pub fn finish(result: usize) -> ! {
     destructors::run();
     keys::run_destructors();
+    crate::robust::owner_ends();
     let exec = exec::get();
     let me = exec::me();
     me.result = result;
@@ -86,6 +87,7 @@ pub fn finish(result: usize) -> ! {
         crate::interpose::process::exit(0);
     }
     me.life = Life::Ended;
+    crate::limits::changed();
     sched::leave_ended()
 }
 

@@ -50,10 +50,35 @@ pub enum OpKind {
     Yield = 22,
     /// Reads from, or moves in, a file that threads share: `object` is its descriptor.
     Input = 23,
+    /// A waiter with a time limit gives up: pending, and enabled, from its `CondWait` (with `arg` = [`TIMED`]) until it is woken.
+    CondTimeout = 24,
+    /// Read-write locks. `arg` = [`TRIED`] as for `MutexLock`.
+    RwRead = 25,
+    RwWrite = 26,
+    /// Only ever pending.
+    RwTryRead = 27,
+    RwTryWrite = 28,
+    RwReadFailed = 29,
+    RwWriteFailed = 30,
+    RwUnlockRead = 31,
+    RwUnlockWrite = 32,
+    /// Semaphores: posts and waits are two queues, see [`POSTS`]. `arg` of `SemWait` and `SemTaken`: the value before.
+    SemPost = 33,
+    SemWait = 34,
+    /// Only ever pending.
+    SemTry = 35,
+    SemTaken = 36,
+    SemTryFailed = 37,
+    /// `arg`: the value.
+    SemValue = 38,
+    /// `arg`: 1 if it is the last that was missing. That wakes every thread whose last operation is an arrival there.
+    BarrierArrive = 39,
+    /// The thread goes on after a barrier. Enabled once all have arrived; depends on nothing.
+    BarrierPass = 40,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 24] = [
+    pub const ALL: [OpKind; 41] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -78,6 +103,23 @@ impl OpKind {
         OpKind::PlainStore,
         OpKind::Yield,
         OpKind::Input,
+        OpKind::CondTimeout,
+        OpKind::RwRead,
+        OpKind::RwWrite,
+        OpKind::RwTryRead,
+        OpKind::RwTryWrite,
+        OpKind::RwReadFailed,
+        OpKind::RwWriteFailed,
+        OpKind::RwUnlockRead,
+        OpKind::RwUnlockWrite,
+        OpKind::SemPost,
+        OpKind::SemWait,
+        OpKind::SemTry,
+        OpKind::SemTaken,
+        OpKind::SemTryFailed,
+        OpKind::SemValue,
+        OpKind::BarrierArrive,
+        OpKind::BarrierPass,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -92,6 +134,16 @@ pub const NO_THREAD: u32 = u32::MAX;
 /// that would have waited), an `AtomicLoad` that was a failed compare-and-exchange (0 for a load). The explorers need it:
 /// the try-lock could also have gone before the unlock that came before it, and failed; for the other see [`dependent`].
 pub const TRIED: u32 = 1;
+
+/// `Op::arg` of a `CondWait` with a time limit.
+pub const TIMED: u32 = 1;
+
+/// `Op::mask` of semaphore operations. A semaphore is two queues: the posts in their order and the waits in theirs. The k-th
+/// wait needs the (k - initial value)-th post and nothing else of the posts, so that a post and a wait that are neighbours
+/// can be exchanged unless the one enables the other: what posts touch is apart from what waits touch. Looking at the
+/// value touches both.
+pub const POSTS: u8 = 0x0f;
+pub const WAITS: u8 = 0xf0;
 
 /// One visible operation: what it does, to which objects. Says nothing of who does it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -123,6 +175,10 @@ pub enum Access {
     Observe,
     /// Will acquire or observe, or has acquired without the will to wait; never blocked.
     TryAcquire,
+    /// The same for what several may hold at a time (readers), which keeps out those who acquire it alone.
+    SharedAcquire,
+    SharedRelease,
+    TryShared,
 }
 
 impl Op {
@@ -143,13 +199,24 @@ impl Op {
             | OpKind::CondBroadcast
             | OpKind::ThreadCreate
             | OpKind::KeyTable
-            | OpKind::Input => Access::Write,
-            OpKind::MutexLock if self.arg == TRIED => Access::TryAcquire,
-            OpKind::MutexLock | OpKind::Once | OpKind::OnceBegin => Access::Acquire,
-            OpKind::MutexUnlock | OpKind::OnceEnd => Access::Release,
-            OpKind::TryLock => Access::TryAcquire,
-            OpKind::TryLockFailed => Access::Observe,
-            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield => return None,
+            | OpKind::Input
+            | OpKind::CondTimeout
+            | OpKind::SemPost
+            | OpKind::BarrierArrive
+            // It sees readers too, so it is no mere observation: those do not depend on readers.
+            | OpKind::RwWriteFailed => Access::Write,
+            OpKind::MutexLock | OpKind::RwWrite if self.arg == TRIED => Access::TryAcquire,
+            OpKind::MutexLock | OpKind::Once | OpKind::OnceBegin | OpKind::RwWrite | OpKind::SemWait => Access::Acquire,
+            OpKind::MutexUnlock | OpKind::OnceEnd | OpKind::RwUnlockWrite => Access::Release,
+            OpKind::TryLock | OpKind::RwTryWrite | OpKind::SemTry | OpKind::SemTaken => Access::TryAcquire,
+            OpKind::TryLockFailed | OpKind::RwReadFailed | OpKind::SemTryFailed | OpKind::SemValue => Access::Observe,
+            OpKind::RwRead if self.arg == TRIED => Access::TryShared,
+            OpKind::RwRead => Access::SharedAcquire,
+            OpKind::RwTryRead => Access::TryShared,
+            OpKind::RwUnlockRead => Access::SharedRelease,
+            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield | OpKind::BarrierPass => {
+                return None;
+            }
         })
     }
 
@@ -196,14 +263,29 @@ impl Op {
 impl Access {
     /// Whether two accesses to the same bytes, in either order, may give different results.
     pub const fn conflicts(self, other: Access) -> bool {
-        !matches!((self, other), (Access::Read, Access::Read) | (Access::Observe, Access::Observe))
+        self.changes() || other.changes()
+    }
+
+    /// Whether others of its kind can tell that it was there. Readers cannot tell of readers, nor failed tries of each other.
+    pub const fn changes(self) -> bool {
+        !matches!(
+            self,
+            Access::Read | Access::Observe | Access::SharedAcquire | Access::SharedRelease | Access::TryShared
+        )
     }
 
     /// Whether `self`, executed, and `other`, executed later by another thread, could have been enabled side by side.
     /// A release and a blocking acquire of the same object never are: the acquire waits for the release. Nor are a
     /// release and a read: what is both released and read is a `once`, whose callers wait for its end.
     pub const fn may_be_coenabled(self, other: Access) -> bool {
-        !matches!((self, other), (Access::Release, Access::Acquire | Access::Read) | (Access::Acquire, Access::Release))
+        use Access::{Acquire, Read, Release, SharedAcquire, SharedRelease};
+        !matches!(
+            (self, other),
+            (Release, Acquire | Read | SharedAcquire)
+                | (Acquire, Release | SharedRelease)
+                | (SharedRelease, Acquire)
+                | (SharedAcquire, Release)
+        )
     }
 }
 

@@ -130,20 +130,31 @@ pub(crate) fn follows(plan: &Plan, execution: &Execution, from: usize) -> Option
 
 /// Whether two operations may be the same pending operation, executed in different states.
 fn may_be_same(a: &Op, b: &Op) -> bool {
-    let place = |op: &Op| (op.object, op.mask, op.object2, op.mask2);
-    family(a.kind) & family(b.kind) != 0 && place(a) == place(b)
+    // Whether a semaphore lets the thread through decides what it touches.
+    let mask = |op: &Op| if family(op.kind) & TAKE != 0 { 0xff } else { op.mask };
+    let place = |op: &Op| (op.object, mask(op), op.object2, op.mask2);
+    // A waiter with a time limit gives up, or was woken and is about to take its mutex again.
+    let gives_up = |x: &Op, y: &Op| x.kind == OpKind::CondTimeout && y.kind == OpKind::MutexLock;
+    family(a.kind) & family(b.kind) != 0 && place(a) == place(b) || gives_up(a, b) || gives_up(b, a)
 }
 
+const TAKE: u64 = 1 << OpKind::SemTry as u64;
+
 /// The pending operations that may become this one, as a bit set.
-fn family(kind: OpKind) -> u32 {
-    const CAS: u32 = 1 << OpKind::AtomicCas as u32;
-    const TRY: u32 = 1 << OpKind::TryLock as u32;
-    const ONCE: u32 = 1 << OpKind::Once as u32;
-    let own = 1 << kind as u32;
+fn family(kind: OpKind) -> u64 {
+    const CAS: u64 = 1 << OpKind::AtomicCas as u64;
+    const TRY: u64 = 1 << OpKind::TryLock as u64;
+    const ONCE: u64 = 1 << OpKind::Once as u64;
+    const TRY_READ: u64 = 1 << OpKind::RwTryRead as u64;
+    const TRY_WRITE: u64 = 1 << OpKind::RwTryWrite as u64;
+    let own = 1 << kind as u64;
     match kind {
         OpKind::AtomicLoad | OpKind::AtomicRmw => own | CAS,
         OpKind::MutexLock | OpKind::TryLockFailed => own | TRY,
         OpKind::OnceBegin | OpKind::OnceDone => own | ONCE,
+        OpKind::RwRead | OpKind::RwReadFailed => own | TRY_READ,
+        OpKind::RwWrite | OpKind::RwWriteFailed => own | TRY_WRITE,
+        OpKind::SemTaken | OpKind::SemTryFailed => own | TAKE,
         _ => own,
     }
 }

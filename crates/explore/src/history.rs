@@ -14,7 +14,7 @@
 
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
-use symdpor_abi::op::{Access, Op, OpKind};
+use symdpor_abi::op::{Access, Op, OpKind, TIMED};
 use symdpor_trace::{ObjectId, ThreadId, ThreadSet};
 
 /// An event that an operation of another thread could have preceded.
@@ -72,7 +72,13 @@ pub struct History {
 
 /// Whether an operation waits until its object is free.
 fn waits(op: &Op) -> bool {
-    op.kind == OpKind::OnceDone || op.access() == Some(Access::Acquire)
+    op.kind == OpKind::OnceDone || matches!(op.access(), Some(Access::Acquire | Access::SharedAcquire))
+}
+
+/// Whether an event, which is no acquisition and which an operation that waits depends on, may have left room for that one to go
+/// first: it saw a semaphore's value, or failed to write where others read.
+fn leaves_room(op: &Op) -> bool {
+    op.kind == OpKind::SemValue && op.arg > 0 || op.kind == OpKind::RwWriteFailed
 }
 
 /// The thread that an operation's argument names.
@@ -85,6 +91,7 @@ impl History {
     pub fn push(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
         let position = self.events.len() as u32;
         self.races(thread, op, races);
+        self.timeouts(op, position, races);
         if let (OpKind::ThreadJoin, Some(target)) = (op.kind, named_thread(op)) {
             self.join(self.last_event(target));
         }
@@ -117,6 +124,26 @@ impl History {
     /// Whether a thread has been created.
     pub fn exists(&self, thread: ThreadId) -> bool {
         self.threads.get(thread.index()).is_some_and(|t| t.created_by != NONE || !t.events.is_empty())
+    }
+
+    /// A waiter with a time limit that is woken by `op` could have given up before: then it has no such event, and
+    /// nothing else shows that it could.
+    fn timeouts(&self, op: &Op, position: u32, races: &mut Vec<Race>) {
+        let woken = match op.kind {
+            OpKind::CondSignal => named_thread(op).into_iter().collect(),
+            OpKind::CondBroadcast => self.waiters(op.object),
+            _ => return,
+        };
+        for thread in woken.into_iter().filter(|&t| self.is_waiting(t) && self.has_limit(t)) {
+            let initials = ThreadSet::from_iter([thread]);
+            races.push(Race { earlier: position as usize, thread, initials, first: thread });
+        }
+    }
+
+    /// Whether a thread's last event is a wait with a time limit.
+    fn has_limit(&self, thread: ThreadId) -> bool {
+        let last = self.events_of(thread).last().and_then(|&e| self.events.get(e as usize));
+        last.is_some_and(|e| e.op.kind == OpKind::CondWait && e.op.arg == TIMED)
     }
 
     /// Whether a thread waits on a condition variable and has not been woken.
@@ -200,7 +227,12 @@ impl History {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         if waits(op) {
-            candidates.push(self.objects.acquired(op.object));
+            let room = |&e: &u32| self.events.get(e as usize).is_some_and(|e| leaves_room(&e.op));
+            if matches!(op.kind, OpKind::SemWait | OpKind::RwRead) {
+                self.gather(op, &mut candidates);
+                candidates.retain(room);
+            }
+            candidates.extend(self.objects.acquisitions(op));
         } else {
             self.gather(op, &mut candidates);
         }
@@ -245,14 +277,22 @@ impl History {
     ///
     /// What waits for an object (a lock) cannot precede the release before it, but can precede the *acquisition* before that,
     /// unless it is ordered after it by something other than the object. So this one is its only candidate; whether the
-    /// object has been released since, or is still held and the operation pending, makes no difference.
+    /// object has been released since, or is still held and the operation pending, makes no difference. (Several, if readers
+    /// shared it. For a semaphore also whoever looked at its value while there was one.)
     pub fn races(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
         self.start(thread);
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         self.gather(op, &mut candidates);
         if waits(op) {
-            self.race_with(thread, self.objects.acquired(op.object), races);
+            for event in self.objects.acquisitions(op) {
+                self.race_with(thread, event, races);
+            }
+            for &event in &candidates {
+                if self.events.get(event as usize).is_some_and(|e| leaves_room(&e.op)) {
+                    self.race_with(thread, event, races);
+                }
+            }
             candidates.iter().for_each(|&event| self.join(event));
         } else {
             for &event in &candidates {
@@ -269,6 +309,10 @@ impl History {
             candidates.extend(self.threads.iter().filter_map(|t| t.events.last()));
         } else {
             self.objects.conflicts(op, candidates);
+        }
+        if matches!(op.kind, OpKind::SemWait | OpKind::SemTaken) {
+            let enabling = self.objects.post(op.object, op.arg);
+            candidates.extend(Some(enabling).filter(|&e| e != NONE));
         }
         if candidates.len() > 1 {
             candidates.sort_unstable_by(|a, b| b.cmp(a));
@@ -357,15 +401,17 @@ impl History {
                     state.woken_by = position;
                 }
             }
-            (OpKind::CondBroadcast, _) => self.wake_all(op, position),
+            (OpKind::CondBroadcast, _) => self.wake_all(OpKind::CondWait, op, position),
+            (OpKind::BarrierArrive, _) if op.arg != 0 => self.wake_all(OpKind::BarrierArrive, op, position),
             _ => {}
         }
     }
 
-    fn wake_all(&mut self, broadcast: &Op, position: u32) {
+    /// Wakes all whose last event is of this kind, on the same object.
+    fn wake_all(&mut self, kind: OpKind, by: &Op, position: u32) {
         for thread in &mut self.threads {
             let last = thread.events.last().and_then(|&e| self.events.get(e as usize));
-            let waits = last.is_some_and(|e| e.op.kind == OpKind::CondWait && e.op.object == broadcast.object);
+            let waits = last.is_some_and(|e| e.op.kind == kind && e.op.object == by.object);
             if waits && thread.woken_by == NONE {
                 thread.woken_by = position;
             }
@@ -375,7 +421,7 @@ impl History {
     fn unwake(&mut self, op: &Op, position: u32) {
         match (op.kind, named_thread(op)) {
             (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = NONE,
-            (OpKind::CondSignal | OpKind::CondBroadcast, _) => {
+            (OpKind::CondSignal | OpKind::CondBroadcast | OpKind::BarrierArrive, _) => {
                 let woken = self.threads.iter_mut().filter(|t| t.woken_by == position);
                 woken.for_each(|t| t.woken_by = NONE);
             }

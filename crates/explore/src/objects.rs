@@ -1,15 +1,20 @@
 //! For each object, the last accesses that a new one could conflict with.
 //!
 //! Per byte of an object's granule the last write, and the reads since; an access that a later write has covered is
-//! found through that write, because it happens before it. Acquiring and releasing are writes here, observing is a read;
-//! the last acquisition is kept besides, since it is what a later acquisition competes with. Reads do not conflict with
+//! found through that write, because it happens before it. Acquiring and releasing are writes here, observing is a read, and
+//! so is what readers do to a lock that they share; the last acquisitions are kept besides, since they are what a later
+//! one competes with, and the posts of a semaphore, since each lets one wait through. Reads do not conflict with
 //! each other, except as `abi::op::dependent` says of failed compare-and-exchanges.
 //!
 //! A state is small and copied before it is changed, so that the changes of the last events can be taken back.
 
 use rustc_hash::FxHashMap;
-use symdpor_abi::op::{Access, Op};
+use symdpor_abi::op::{Access, Op, OpKind};
 use symdpor_trace::{ObjectId, ThreadId};
+
+/// The halves of an object.
+const LOW: u8 = 0x0f;
+const HIGH: u8 = 0xf0;
 
 /// No event, no record.
 pub const NONE: u32 = u32::MAX;
@@ -25,12 +30,23 @@ struct ObjectState {
     /// Whether the reads are of different places, and whether there are failed exchanges among them.
     mixed: bool,
     failed: bool,
-    /// The event that last acquired the object.
-    acquired: u32,
+    /// The event that last acquired the object alone: its lower and its upper half, where two small ones may be.
+    acquired: [u32; 2],
+    /// Those that have acquired it together with others since, and the posts, as links: the last of each.
+    shared: u32,
+    posts: u32,
 }
 
-const UNTOUCHED: ObjectState =
-    ObjectState { writes: [NONE; 8], reads: NONE, read_bytes: 0, mixed: false, failed: false, acquired: NONE };
+const UNTOUCHED: ObjectState = ObjectState {
+    writes: [NONE; 8],
+    reads: NONE,
+    read_bytes: 0,
+    mixed: false,
+    failed: false,
+    acquired: [NONE; 2],
+    shared: NONE,
+    posts: NONE,
+};
 
 impl ObjectState {
     fn forget_reads(&mut self) {
@@ -74,11 +90,19 @@ impl ReadRecord {
     }
 }
 
+/// An event and the link before it.
+#[derive(Clone, Copy)]
+struct Link {
+    event: u32,
+    before: u32,
+}
+
 /// What [`Objects`] was before an event.
 #[derive(Clone, Copy, Default)]
 pub struct Mark {
     saved: usize,
     reads: usize,
+    links: usize,
 }
 
 #[derive(Default)]
@@ -87,11 +111,12 @@ pub struct Objects {
     index: FxHashMap<ObjectId, u32>,
     states: Vec<ObjectState>,
     reads: Vec<ReadRecord>,
+    links: Vec<Link>,
     saved: Vec<(u32, ObjectState)>,
 }
 
 fn writes(access: Access) -> bool {
-    !matches!(access, Access::Read | Access::Observe)
+    access.changes()
 }
 
 fn bytes(mask: u8) -> impl Iterator<Item = usize> {
@@ -105,7 +130,7 @@ fn whole(mask: u8) -> bool {
 
 impl Objects {
     pub fn mark(&self) -> Mark {
-        Mark { saved: self.saved.len(), reads: self.reads.len() }
+        Mark { saved: self.saved.len(), reads: self.reads.len(), links: self.links.len() }
     }
 
     /// Takes back all that was recorded since the mark.
@@ -116,15 +141,41 @@ impl Objects {
             }
         }
         self.reads.truncate(mark.reads);
+        self.links.truncate(mark.links);
     }
 
     fn state(&self, object: ObjectId) -> Option<&ObjectState> {
         self.index.get(&object).map(|&i| &self.states[i as usize])
     }
 
-    /// The event that last acquired the object, or `NONE`.
-    pub fn acquired(&self, object: ObjectId) -> u32 {
-        self.state(object).map_or(NONE, |s| s.acquired)
+    /// The events that an operation that waits for its object competes with: those that hold it, or held it last. Who
+    /// wants it alone competes with all who have shared it since then.
+    pub fn acquisitions(&self, op: &Op) -> impl Iterator<Item = u32> {
+        let state = self.state(op.object).copied().unwrap_or(UNTOUCHED);
+        let alone = op.access() != Some(Access::SharedAcquire);
+        let shared = if alone { state.shared } else { NONE };
+        let [low, high] = state.acquired;
+        let holders = [if op.mask & LOW != 0 { low } else { NONE }, if op.mask & HIGH != 0 { high } else { NONE }];
+        let count = if shared != NONE { 0 } else { 1 + (holders[0] != holders[1]) as usize };
+        // Either half of one that has only one holder names it.
+        let holders = if holders[0] == NONE { [holders[1], NONE] } else { holders };
+        self.linked(shared).chain(holders.into_iter().take(count).filter(|&e| e != NONE))
+    }
+
+    /// The `n`-th of the last posts to a semaphore, or `NONE`; 1 is the last.
+    pub fn post(&self, object: ObjectId, n: u32) -> u32 {
+        let last = self.state(object).map_or(NONE, |s| s.posts);
+        n.checked_sub(1).and_then(|before| self.linked(last).nth(before as usize)).unwrap_or(NONE)
+    }
+
+    fn linked(&self, last: u32) -> impl Iterator<Item = u32> {
+        let links = std::iter::successors(self.links.get(last as usize), |l| self.links.get(l.before as usize));
+        links.map(|l| l.event)
+    }
+
+    fn link(&mut self, before: u32, event: u32) -> u32 {
+        self.links.push(Link { event, before });
+        self.links.len() as u32 - 1
     }
 
     /// The event that last wrote to all of an object, or `NONE`.
@@ -173,14 +224,21 @@ impl Objects {
             self.saved.push((index, self.states[index as usize]));
             let mut state = self.states[index as usize];
             match access {
-                Access::Read | Access::Observe => {
+                _ if !writes(access) => {
                     let (place, failed) = (Place::of(op, object, mask), op.is_failed_exchange());
                     self.add_read(&mut state, ReadRecord { event, next: NONE, thread, mask, failed, place });
                 }
                 _ => self.add_write(&mut state, event, mask),
             }
-            if matches!(access, Access::Acquire | Access::TryAcquire) {
-                state.acquired = event;
+            match access {
+                Access::Acquire | Access::TryAcquire => {
+                    let [low, high] = state.acquired;
+                    let low = if mask & LOW != 0 { event } else { low };
+                    (state.acquired, state.shared) = ([low, if mask & HIGH != 0 { event } else { high }], NONE);
+                }
+                Access::SharedAcquire | Access::TryShared => state.shared = self.link(state.shared, event),
+                Access::Write if op.kind == OpKind::SemPost => state.posts = self.link(state.posts, event),
+                _ => {}
             }
             self.states[index as usize] = state;
         }
@@ -252,7 +310,6 @@ impl Objects {
 mod tests {
     use super::*;
     use symdpor_abi::op::dependent;
-    use symdpor_trace::OpKind;
 
     fn xorshift(x: &mut u64) -> u64 {
         *x ^= *x << 13;

@@ -41,7 +41,31 @@ fn plain(event: &Event) -> String {
         OpKind::KeyTable => "create or delete a key".to_owned(),
         OpKind::Yield => "yield".to_owned(),
         OpKind::Waiting => format!("wait{object}"),
+        OpKind::CondTimeout => format!("wait{object}: the time is up"),
+        OpKind::RwRead if event.arg == TRIED => format!("try to read-lock{object}, taken"),
+        OpKind::RwRead => format!("read-lock{object}"),
+        OpKind::RwWrite if event.arg == TRIED => format!("try to write-lock{object}, taken"),
+        OpKind::RwWrite => format!("write-lock{object}"),
+        OpKind::RwTryRead => format!("try to read-lock{object}"),
+        OpKind::RwTryWrite => format!("try to write-lock{object}"),
+        OpKind::RwReadFailed => format!("try to read-lock{object}, fails"),
+        OpKind::RwWriteFailed => format!("try to write-lock{object}, fails"),
+        OpKind::RwUnlockRead => format!("unlock{object} after reading"),
+        OpKind::RwUnlockWrite => format!("unlock{object} after writing"),
+        OpKind::SemPost => format!("post semaphore{object}{}", counted(event)),
+        OpKind::SemWait | OpKind::SemTaken => format!("take semaphore{object}{}", counted(event)),
+        OpKind::SemTry => format!("try to take semaphore{object}"),
+        OpKind::SemTryFailed => format!("try to take semaphore{object}, fails"),
+        OpKind::SemValue => format!("value of semaphore{object} = {}", event.arg),
+        OpKind::BarrierArrive if event.arg != 0 => format!("arrive at barrier{object} as the last"),
+        OpKind::BarrierArrive => format!("arrive at barrier{object}"),
+        OpKind::BarrierPass => format!("go on after barrier{object}"),
     }
+}
+
+/// How a semaphore's value changes.
+fn counted(event: &Event) -> String {
+    event.values.map_or_else(String::new, |(old, new)| format!(": {old} -> {new}"))
 }
 
 fn access(event: &Event) -> String {
@@ -107,6 +131,11 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>) -> String {
         }
         (OpKind::Once | OpKind::OnceBegin, _) => format!("waits for another thread's once{object}"),
         (OpKind::Yield, _) => "spins".to_owned(),
+        (OpKind::RwRead, _) => format!("waits to read-lock{object}"),
+        (OpKind::RwWrite, _) => format!("waits to write-lock{object}"),
+        (OpKind::SemWait, _) => format!("waits for semaphore{object}"),
+        (OpKind::BarrierArrive | OpKind::BarrierPass, _) => format!("waits for others at barrier{object}"),
+        (OpKind::CondTimeout, _) => format!("waits for a signal on{object}, with a time limit"),
         (OpKind::AtomicLoad | OpKind::PlainLoad, _) => format!("reads{object} again and again"),
         _ => format!("is about to act on{object}"),
     }

@@ -86,7 +86,7 @@ pub extern "C" fn mtx_unlock(mutex: usize) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cnd_init(cond: usize) -> i32 {
-    result(cond::init(cond))
+    result(cond::init(cond, 0))
 }
 
 #[unsafe(no_mangle)]

@@ -7,6 +7,7 @@ use core::arch::naked_asm;
 
 unsafe extern "C" {
     fn pthread_mutexattr_gettype(attributes: usize, kind: *mut i32) -> i32;
+    fn pthread_condattr_getclock(attributes: usize, clock: *mut i32) -> i32;
     fn pthread_mutexattr_getrobust(attributes: usize, robust: *mut i32) -> i32;
 }
 
@@ -55,9 +56,14 @@ pub extern "C" fn pthread_mutex_unlock(mutex: usize) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn pthread_cond_init(cond: usize, _attributes: usize) -> i32 {
+pub extern "C" fn pthread_cond_init(cond: usize, attributes: usize) -> i32 {
     init::ensure();
-    cond::init(cond)
+    let mut clock = 0;
+    if attributes != 0 {
+        // SAFETY: libc reads the program's attributes.
+        unsafe { pthread_condattr_getclock(attributes, &mut clock) };
+    }
+    cond::init(cond, clock)
 }
 
 #[unsafe(no_mangle)]

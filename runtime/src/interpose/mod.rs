@@ -4,10 +4,12 @@
 
 pub mod c11;
 pub mod io;
+pub mod limited;
 pub mod locks;
 pub mod memory;
 pub mod process;
 pub mod random;
 pub mod refused;
+pub mod shared;
 pub mod threads;
 pub mod time;

@@ -41,11 +41,7 @@ macro_rules! refused {
 }
 
 refused! { refuse:
-    pthread_rwlock_rdlock pthread_rwlock_tryrdlock pthread_rwlock_wrlock pthread_rwlock_trywrlock pthread_rwlock_unlock
-    pthread_barrier_wait
-    pthread_spin_lock pthread_spin_trylock pthread_spin_unlock
-    sem_open sem_close sem_unlink sem_post sem_wait sem_trywait
-    pthread_mutex_consistent pthread_mutex_setprioceiling
+    pthread_mutex_setprioceiling
     pthread_cancel pthread_tryjoin_np
     mq_open mq_close mq_unlink mq_send mq_receive mq_notify mq_getattr mq_setattr
     aio_read aio_write aio_fsync aio_error aio_return aio_cancel aio_suspend lio_listio
@@ -54,12 +50,7 @@ refused! { refuse:
 }
 
 refused! { refuse_timed:
-    pthread_rwlock_timedrdlock pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock
-    sem_timedwait sem_clockwait
-    pthread_cond_timedwait pthread_cond_clockwait
-    pthread_mutex_timedlock pthread_mutex_clocklock
     pthread_timedjoin_np pthread_clockjoin_np
-    mtx_timedlock cnd_timedwait
     mq_timedsend mq_timedreceive
 }
 

@@ -4,8 +4,9 @@
 //! waits for time to pass comes to an end. A sleeping thread may be overtaken by any other, however short the sleep:
 //! sleeping advances the clock and yields.
 //!
-//! Not covered: timeouts are not a choice of the search here (timed waits are refused), and all clocks run at one rate,
-//! those of CPU time too.
+//! Waiting with a time limit is in `crate::limits`.
+//!
+//! Not covered: all clocks run at one rate, those of CPU time too.
 
 use super::errno::{EFAULT, EINVAL};
 use super::kernel::{load, store, store_if_asked};
@@ -15,8 +16,8 @@ use crate::snapshot::is_taken;
 
 pub const SECOND: u64 = 1_000_000_000;
 /// 2020-01-01T00:00:00Z.
-const REALTIME_START: u64 = 1_577_836_800 * SECOND;
-const MONOTONIC_START: u64 = 1_000 * SECOND;
+pub const REALTIME_START: u64 = 1_577_836_800 * SECOND;
+pub const MONOTONIC_START: u64 = 1_000 * SECOND;
 const PER_QUERY: u64 = 1_000;
 
 /// Nanoseconds since the program's start.
@@ -72,7 +73,19 @@ fn start_of(clock: i32) -> Option<u64> {
 pub fn now(clock: i32) -> Option<u64> {
     let start = start_of(clock)?;
     state().clock.advance(PER_QUERY);
+    crate::limits::answered(state().clock.0);
     Some(start + state().clock.0)
+}
+
+/// Nanoseconds since the program's start.
+pub fn since_start() -> u64 {
+    state().clock.0
+}
+
+/// Time passes, at least until then, counted from the program's start.
+pub fn pass_until(nanoseconds: u64) {
+    let clock = &mut state().clock;
+    clock.advance(nanoseconds.saturating_sub(clock.0));
 }
 
 /// The smallest step of a clock, in nanoseconds.

@@ -38,6 +38,9 @@ enum Undo {
     Object((u64, u8), Option<Released>),
 }
 
+/// Instead of a byte: what the readers of a lock have released.
+const READERS: u8 = 0xff;
+
 pub struct Order {
     bound: Bound,
     threads: Vec<Clock>,
@@ -128,7 +131,12 @@ impl Order {
 
     /// The object that an operation at `position` acquires.
     fn via(&self, op: &Op, position: usize) -> Via {
+        // A lock that readers share has no last release to name.
+        let shared = matches!(op.kind, OpKind::RwRead | OpKind::RwWrite | OpKind::SemWait | OpKind::SemTaken);
         let [Some(key), _] = self.acquired(op) else { return Via::default() };
+        if shared || matches!(op.kind, OpKind::BarrierArrive | OpKind::BarrierPass) {
+            return Via::default();
+        }
         let released = self.objects.get(&key).map_or(0, |r| r.position + 1);
         Via { object: ObjectId(key.0), byte: key.1, acquired: position as u32, released }
     }
@@ -158,6 +166,15 @@ impl Order {
             OpKind::AtomicRmw | OpKind::AtomicCas if most || acquires(op.order) => self.keys(op),
             OpKind::MutexLock | OpKind::OnceDone | OpKind::Once => [Some(object), None],
             OpKind::TryLock if most => [Some(object), None],
+            OpKind::RwRead => [Some(object), None],
+            OpKind::RwWrite => [Some(object), Some((op.object.0, READERS))],
+            OpKind::RwTryRead | OpKind::RwTryWrite if most => [Some(object), Some((op.object.0, READERS))],
+            // Which post lets which wait through is not repeated here, nor which arrivals belong together.
+            OpKind::SemWait | OpKind::SemTaken | OpKind::SemTry | OpKind::BarrierArrive | OpKind::BarrierPass
+                if most =>
+            {
+                [Some(object), None]
+            }
             _ => [None, None],
         }
     }
@@ -170,6 +187,9 @@ impl Order {
             OpKind::AtomicStore => (self.keys(op), if releases { Release::Set } else { Release::Forget }),
             OpKind::AtomicRmw if releases => (self.keys(op), Release::Merge),
             OpKind::MutexUnlock | OpKind::OnceEnd => ([Some((op.object.0, 0)), None], Release::Set),
+            OpKind::RwUnlockWrite => ([Some((op.object.0, 0)), None], Release::Set),
+            OpKind::RwUnlockRead => ([Some((op.object.0, READERS)), None], Release::Merge),
+            OpKind::SemPost | OpKind::BarrierArrive if most => ([Some((op.object.0, 0)), None], Release::Merge),
             OpKind::CondWait => ([Some((op.object2.0, 0)), None], Release::Set),
             _ => ([None, None], Release::No),
         }

@@ -34,7 +34,12 @@ impl Entry {
 
 /// An operation without what does not matter to whether it conflicts with others.
 pub fn plain_op(op: &Op) -> Op {
-    let tried = matches!(op.kind, OpKind::MutexLock | OpKind::AtomicLoad) && op.arg == TRIED;
+    let may_be_tried = matches!(op.kind, OpKind::MutexLock | OpKind::AtomicLoad | OpKind::RwRead | OpKind::RwWrite);
+    let tried = may_be_tried && op.arg == TRIED;
+    if op.kind == OpKind::SemTaken {
+        // Which post let it through is another's in another branch.
+        return Op { kind: OpKind::SemTry, mask: 0xff, order: 0, arg: 0, ..*op };
+    }
     Op { order: 0, arg: if tried { TRIED } else { 0 }, ..*op }
 }
 

@@ -62,10 +62,15 @@ pub enum Kind {
     Deep,
     /// Threads of which most are alike.
     Twins,
+    /// Read-write locks, semaphores, barriers, time limits.
+    Shared,
+    Semaphores,
+    Limits,
+    SharedTwins,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -78,6 +83,10 @@ impl Kind {
         Kind::Crowd,
         Kind::Deep,
         Kind::Twins,
+        Kind::Shared,
+        Kind::Semaphores,
+        Kind::Limits,
+        Kind::SharedTwins,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -134,6 +143,35 @@ impl Kind {
                 G::repeat,
                 G::check,
             ],
+            Kind::Shared => &[G::atom, G::plain, G::rw_locked, G::rw_locked, G::try_rw, G::barrier, G::tokens, G::branch],
+            Kind::Semaphores => {
+                &[G::atom, G::plain, G::tokens, G::tokens, G::one_token, G::one_token, G::try_token, G::branch_token]
+            }
+            Kind::Limits => &[
+                G::atom,
+                G::branch_plain,
+                G::limited_wait,
+                G::limited_wait,
+                G::notify,
+                G::notify,
+                G::guarded_wait,
+                G::locked,
+            ],
+            Kind::SharedTwins => &[
+                G::atom,
+                G::branch,
+                G::branch_plain,
+                G::rw_locked,
+                G::try_rw,
+                G::barrier,
+                G::tokens,
+                G::one_token,
+                G::try_token,
+                G::branch_token,
+                G::limited_wait,
+                G::notify,
+                G::check,
+            ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
         }
@@ -170,7 +208,7 @@ pub fn program(rng: &mut Rng, kind: Kind) -> Program {
         workers: match kind {
             Kind::Crowd => rng.pick(&[4, 5, 6]),
             Kind::Deep => 2,
-            Kind::Twins => rng.pick(&[2, 3, 3, 4, 4]),
+            Kind::Twins | Kind::SharedTwins => rng.pick(&[2, 3, 3, 4, 4]),
             _ => rng.pick(&[2, 2, 3, 3, 4]),
         },
         kind,
@@ -191,7 +229,7 @@ impl Generator {
             if self.rng.percent(30) {
                 self.segment(&mut code);
             }
-            code.extend(if self.rng.percent(if self.kind == Kind::Twins { 90 } else { 70 }) {
+            code.extend(if self.rng.percent(if matches!(self.kind, Kind::Twins | Kind::SharedTwins) { 90 } else { 70 }) {
                 shared.clone()
             } else {
                 self.body()
@@ -437,6 +475,89 @@ impl Generator {
         if locked {
             code.push(Instr::Unlock(m));
         }
+    }
+
+    fn rw_locked(&mut self, code: &mut Vec<Instr>) {
+        let l = self.rng.byte(RW_LOCKS) & self.rng.byte(RW_LOCKS);
+        code.push(if self.rng.percent(60) { Instr::ReadLock(l) } else { Instr::WriteLock(l) });
+        match self.rng.below(5) {
+            0 | 1 => self.plain(code),
+            2 => self.atom(code),
+            3 => self.branch_plain(code),
+            _ => {}
+        }
+        code.push(Instr::RwUnlock(l));
+    }
+
+    fn try_rw(&mut self, code: &mut Vec<Instr>) {
+        let (r, l) = (self.reg(), self.rng.byte(RW_LOCKS) & self.rng.byte(RW_LOCKS));
+        let mut inner = Vec::new();
+        if self.rng.percent(60) {
+            self.plain(&mut inner);
+        }
+        inner.push(Instr::RwUnlock(l));
+        code.push(if self.rng.percent(50) { Instr::TryRead(3, l) } else { Instr::TryWrite(3, l) });
+        code.push(Instr::If(3, 1, inner.len() as u8));
+        code.extend(inner);
+        if self.rng.percent(40) {
+            code.push(Instr::If(3, 0, 1));
+            code.push(Instr::Add(r, View::whole(0), 1));
+        }
+    }
+
+    fn tokens(&mut self, code: &mut Vec<Instr>) {
+        let s = 1 + self.rng.byte(2);
+        code.push(Instr::Acquire(s));
+        self.atom_or_plain(code);
+        code.push(Instr::Post(s));
+    }
+
+    fn one_token(&mut self, code: &mut Vec<Instr>) {
+        let s = self.rng.byte(2);
+        if self.rng.percent(30) {
+            self.atom_or_plain(code);
+        }
+        code.push(if self.rng.percent(50) { Instr::Post(s) } else { Instr::Acquire(s) });
+        if self.rng.percent(30) {
+            self.atom_or_plain(code);
+        }
+    }
+
+    fn try_token(&mut self, code: &mut Vec<Instr>) {
+        let (r, s) = (self.reg(), self.rng.byte(3));
+        code.push(if self.rng.percent(60) { Instr::TryTake(r, s) } else { Instr::Value(r, s) });
+        code.push(Instr::If(r, self.rng.value(2), 1));
+        self.atom_or_plain(code);
+    }
+
+    fn branch_token(&mut self, code: &mut Vec<Instr>) {
+        self.guarded(code, Self::one_token);
+    }
+
+    fn barrier(&mut self, code: &mut Vec<Instr>) {
+        let (r, b) = (self.reg(), self.rng.byte(2) & self.rng.byte(2));
+        if self.rng.percent(40) {
+            self.atom_or_plain(code);
+        }
+        code.push(Instr::Barrier(b, r));
+        if self.rng.percent(40) {
+            code.push(Instr::If(r, 1, 1));
+        }
+        self.atom_or_plain(code);
+    }
+
+    fn limited_wait(&mut self, code: &mut Vec<Instr>) {
+        let (r, c, m) = (self.reg(), self.rng.byte(CONDS) & self.rng.byte(2), self.rng.byte(self.mutexes));
+        code.push(Instr::Lock(m));
+        if self.rng.percent(40) {
+            code.extend([Instr::Load(r, View::whole(0)), Instr::If(r, 0, 1)]);
+        }
+        code.extend([Instr::WaitLimit(c, m, r)]);
+        if self.rng.percent(60) {
+            code.push(Instr::If(r, self.rng.value(2), 1));
+            self.atom_or_plain(code);
+        }
+        code.push(Instr::Unlock(m));
     }
 
     fn spin(&mut self, code: &mut Vec<Instr>) {

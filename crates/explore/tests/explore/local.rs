@@ -12,6 +12,8 @@ fn uses(instr: Instr) -> (u32, u32) {
     const COUNTER: u32 = 1 << 31;
     match instr {
         Instr::Load(r, _) | Instr::Add(r, ..) | Instr::Cas(r, ..) | Instr::TryLock(r, _) => (0, reg(r)),
+        Instr::TryRead(r, _) | Instr::TryWrite(r, _) | Instr::TryTake(r, _) | Instr::Value(r, _) => (0, reg(r)),
+        Instr::WaitLimit(_, _, r) | Instr::Barrier(_, r) => (0, reg(r)),
         Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) => (0, reg(r)),
         Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) => (reg(r), 0),
         Instr::Create(_, h) => (0, handle(h)),
@@ -65,7 +67,7 @@ fn liveness(code: &[Instr], at_end: u32) -> Vec<u32> {
 }
 
 /// Of each place in each code: a hash of the residual code, and what is live.
-pub struct Table(Vec<Vec<(u64, u32)>>);
+pub struct Table(Vec<Vec<(u64, u32)>>, Vec<Vec<Instr>>);
 
 impl Table {
     pub fn new(program: &Program) -> Table {
@@ -74,7 +76,11 @@ impl Table {
             let live = liveness(code, results as u32);
             (0..=code.len()).map(|at| (residual(code, at), live[at])).collect()
         };
-        Table(program.codes.iter().map(places).collect())
+        Table(program.codes.iter().map(places).collect(), program.codes.clone())
+    }
+
+    fn instr(&self, code: u8, pc: u8) -> Option<Instr> {
+        self.1.get(code as usize)?.get(pc as usize).copied()
     }
 }
 
@@ -104,7 +110,13 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
     for (i, handle) in thread.handles.iter().enumerate().filter(|(i, _)| live & 1 << (8 + i) != 0) {
         (i, handle).hash(&mut hasher);
     }
-    (thread.loops, thread.vain, thread.turn, thread.phase == Phase::Running).hash(&mut hasher);
+    (thread.loops, thread.vain, thread.turn, thread.phase).hash(&mut hasher);
+    // What it is told when it is woken is known already.
+    if let (Phase::Woken | Phase::Released, Some(Instr::WaitLimit(_, _, r) | Instr::Barrier(_, r))) =
+        (thread.phase, table.instr(thread.code, thread.pc))
+    {
+        thread.regs[r as usize].hash(&mut hasher);
+    }
     (t == 0).hash(&mut hasher);
     if state.holds(t) || state.runs_once(t) {
         (t, "itself").hash(&mut hasher);

@@ -4,20 +4,26 @@
 //! invisible and checked by happens-before (sequentially consistent atomics, mutexes, once, creation, join).
 
 use crate::program::*;
+use crate::shared::Shared;
 use symdpor_abi::object::Region;
-use symdpor_abi::op::{NO_THREAD, TRIED, dependent};
+use symdpor_abi::op::{NO_THREAD, TIMED, TRIED, dependent};
 use symdpor_trace::{ObjectId, Op, OpKind};
 
 pub type Clock = [u8; THREADS];
-const NOBODY: u8 = u8::MAX;
+pub const NOBODY: u8 = u8::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Phase {
     Running,
     /// Waits on a condition variable.
     Waiting,
+    /// The same, but may give up.
+    Limited,
     /// Woken, has to lock the mutex again.
     Woken,
+    /// Waits at a barrier, and may go on from there.
+    Arrived,
+    Released,
     Ended,
 }
 
@@ -32,7 +38,7 @@ pub struct Thread {
     /// What a spinning thread has looked at in vain since it was last written, as bits, and what it looks at next.
     pub vain: u8,
     pub turn: u8,
-    clock: Clock,
+    pub clock: Clock,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -77,6 +83,7 @@ pub struct State {
     /// Who runs each `Once`.
     running_once: [u8; ONCES],
     pub threads: Vec<Thread>,
+    pub shared: Shared,
     raw: [Accesses; CELLS],
     /// Plain accesses of the last transition: thread, granule and bytes, whether it writes.
     pub log: Unseen<Vec<LoggedAccess>>,
@@ -118,11 +125,11 @@ pub struct Done {
     pub stop: Option<Stop>,
 }
 
-fn join(clock: &mut Clock, other: &Clock) {
+pub fn join(clock: &mut Clock, other: &Clock) {
     clock.iter_mut().zip(other).for_each(|(a, b)| *a = (*a).max(*b));
 }
 
-fn object(kind: u64, number: u8) -> ObjectId {
+pub fn object(kind: u64, number: u8) -> ObjectId {
     ObjectId::new(Region::Heap, (kind << 16) | ((number as u64 + 1) * 8))
 }
 
@@ -141,7 +148,7 @@ fn mutex_op(kind: OpKind, mutex: u8) -> Op {
     Op::new(kind, object(2, mutex))
 }
 
-fn with_arg(mut op: Op, arg: u32) -> Op {
+pub fn with_arg(mut op: Op, arg: u32) -> Op {
     op.arg = arg;
     op
 }
@@ -167,6 +174,7 @@ impl State {
             onces: [(OnceState::Fresh, [0; THREADS]); ONCES],
             threads: vec![Thread::new(0, 0, [0; THREADS])],
             running_once: [NOBODY; ONCES],
+            shared: Shared::new(),
             raw: Default::default(),
             log: Unseen::default(),
             joined: Unseen::default(),
@@ -175,7 +183,7 @@ impl State {
         (state, stop)
     }
 
-    fn instr(&self, program: &Program, t: usize) -> Option<Instr> {
+    pub fn instr(&self, program: &Program, t: usize) -> Option<Instr> {
         let thread = &self.threads[t];
         program.codes.get(thread.code as usize)?.get(thread.pc as usize).copied()
     }
@@ -187,7 +195,14 @@ impl State {
             Phase::Ended => return None,
             Phase::Waiting => return Some(Op::new(OpKind::Waiting, ObjectId::NONE)),
             Phase::Woken => return Some(mutex_op(OpKind::MutexLock, wait_mutex(instr))),
+            Phase::Limited => return Some(Op::new(OpKind::CondTimeout, wait_op(instr).object)),
+            Phase::Arrived | Phase::Released => {
+                return Shared::pending(instr).map(|op| Op::new(OpKind::BarrierPass, op.object));
+            }
             Phase::Running => {}
+        }
+        if let Some(op) = Shared::pending(instr) {
+            return Some(self.shared.unlocks(t, instr, op));
         }
         Some(match instr {
             Instr::Load(_, view) => view_op(OpKind::AtomicLoad, view),
@@ -201,7 +216,7 @@ impl State {
             Instr::Lock(m) => mutex_op(OpKind::MutexLock, m),
             Instr::TryLock(_, m) => mutex_op(OpKind::TryLock, m),
             Instr::Unlock(m) => mutex_op(OpKind::MutexUnlock, m),
-            Instr::Wait(c, m) => wait_op(c, m),
+            Instr::Wait(..) | Instr::WaitLimit(..) => wait_op(instr),
             Instr::Signal(c) => Op::new(OpKind::CondSignal, object(3, c)),
             Instr::Broadcast(c) => Op::new(OpKind::CondBroadcast, object(3, c)),
             Instr::Once(o, _) => Op::new(OpKind::Once, object(4, o)),
@@ -218,7 +233,8 @@ impl State {
     pub fn enabled(&self, program: &Program, t: usize) -> bool {
         let Some(instr) = self.instr(program, t) else { return false };
         match (self.threads[t].phase, instr) {
-            (Phase::Ended | Phase::Waiting, _) => false,
+            (Phase::Ended | Phase::Waiting | Phase::Arrived, _) => false,
+            (Phase::Limited | Phase::Released, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
             (_, Instr::Spin(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
             (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
@@ -229,7 +245,7 @@ impl State {
                 let target = self.threads.get(self.threads[t].handles[h as usize] as usize);
                 target.is_none_or(|t| t.phase == Phase::Ended)
             }
-            _ => true,
+            _ => self.shared.enabled(instr),
         }
     }
 
@@ -267,7 +283,7 @@ impl State {
 
     /// Whether the thread holds something that is known to be its.
     pub fn holds(&self, t: usize) -> bool {
-        self.mutexes.iter().any(|m| m.owner == t as u8)
+        self.mutexes.iter().any(|m| m.owner == t as u8) || self.shared.holds(t)
     }
 
     /// Whether the thread runs the code of a `Once`: nobody else does.
@@ -300,7 +316,20 @@ impl State {
             self.threads[t].pc += 1;
             return (pending, None);
         }
-        if !matches!(instr, Instr::Wait(..)) && instr.spins_on() == [None, None] {
+        match self.threads[t].phase {
+            Phase::Limited => {
+                self.conds.iter_mut().for_each(|waiters| waiters.retain(|&w| w as usize != t));
+                self.wake(program, t, true);
+                return (pending, None);
+            }
+            Phase::Released => {
+                self.pass(t);
+                return (pending, None);
+            }
+            _ => {}
+        }
+        let stays = matches!(instr, Instr::Wait(..) | Instr::WaitLimit(..) | Instr::Barrier(..));
+        if !stays && instr.spins_on() == [None, None] {
             self.threads[t].pc += 1;
         }
         match instr {
@@ -318,11 +347,12 @@ impl State {
                 (op, None)
             }
             Instr::Lock(_) | Instr::TryLock(..) | Instr::Unlock(_) => self.mutex(t, instr, pending),
-            Instr::Wait(c, m) => (pending, self.wait(t, c, m)),
-            Instr::Signal(c) => (with_arg(pending, self.signal(c, alternative)), None),
+            Instr::Wait(c, m) => (pending, self.wait(t, c, m, Phase::Waiting)),
+            Instr::WaitLimit(c, m, _) => (pending, self.wait(t, c, m, Phase::Limited)),
+            Instr::Signal(c) => (with_arg(pending, self.signal(program, c, alternative)), None),
             Instr::Broadcast(c) => {
                 let waiters = std::mem::take(&mut self.conds[c as usize]);
-                waiters.iter().for_each(|&w| self.threads[w as usize].phase = Phase::Woken);
+                waiters.iter().for_each(|&w| self.wake(program, w as usize, false));
                 (pending, None)
             }
             Instr::Once(o, skip) => (self.once(t, o, skip, pending), None),
@@ -344,7 +374,15 @@ impl State {
                 (pending, None)
             }
             Instr::Exit(status) => (pending, Some(Stop::Exit(status))),
-            _ => (pending, None),
+            _ => self.share(program, t, instr, pending),
+        }
+    }
+
+    /// A waiter is woken, or gives up.
+    fn wake(&mut self, program: &Program, t: usize, gave_up: bool) {
+        self.threads[t].phase = Phase::Woken;
+        if let Some(Instr::WaitLimit(_, _, r)) = self.instr(program, t) {
+            self.threads[t].regs[r as usize] = gave_up as i8;
         }
     }
 
@@ -469,22 +507,22 @@ impl State {
     }
 
     /// Releases the mutex however often it is held; it is held once afterwards.
-    fn wait(&mut self, t: usize, c: u8, m: u8) -> Option<Stop> {
+    fn wait(&mut self, t: usize, c: u8, m: u8, phase: Phase) -> Option<Stop> {
         let stop = self.release(m, t);
         if stop.is_none() {
             self.conds[c as usize].push(t as u8);
-            self.threads[t].phase = Phase::Waiting;
+            self.threads[t].phase = phase;
         }
         stop
     }
 
-    fn signal(&mut self, c: u8, alternative: u16) -> u32 {
+    fn signal(&mut self, program: &Program, c: u8, alternative: u16) -> u32 {
         let waiters = &mut self.conds[c as usize];
         if waiters.is_empty() {
             return NO_THREAD;
         }
         let waiter = waiters.remove(alternative as usize);
-        self.threads[waiter as usize].phase = Phase::Woken;
+        self.wake(program, waiter as usize, false);
         waiter as u32
     }
 
@@ -649,13 +687,18 @@ fn ordered(accesses: &Clock, clock: &Clock) -> Result<(), Stop> {
 
 fn wait_mutex(instr: Instr) -> u8 {
     match instr {
-        Instr::Wait(_, m) => m,
+        Instr::Wait(_, m) | Instr::WaitLimit(_, m, _) => m,
         _ => 0,
     }
 }
 
-fn wait_op(c: u8, m: u8) -> Op {
-    let mut op = Op::new(OpKind::CondWait, object(3, c));
+fn wait_op(instr: Instr) -> Op {
+    let (c, m, limit) = match instr {
+        Instr::WaitLimit(c, m, _) => (c, m, TIMED),
+        Instr::Wait(c, m) => (c, m, 0),
+        _ => (0, 0, 0),
+    };
+    let mut op = with_arg(Op::new(OpKind::CondWait, object(3, c)), limit);
     (op.object2, op.mask2) = (object(2, m), 0xff);
     op
 }

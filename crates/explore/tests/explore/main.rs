@@ -12,6 +12,7 @@ mod program;
 mod regressions;
 mod repeat;
 mod run;
+mod shared;
 mod shrink;
 mod speed;
 mod symmetry;

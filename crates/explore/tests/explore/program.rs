@@ -7,6 +7,11 @@ pub const PLAIN: usize = 3;
 pub const MUTEXES: usize = 3;
 pub const CONDS: usize = 2;
 pub const ONCES: usize = 2;
+pub const RW_LOCKS: usize = 2;
+/// A semaphore's first value is its number.
+pub const SEMAPHORES: usize = 3;
+/// The first barrier is for two threads, the second for three.
+pub const BARRIERS: usize = 2;
 pub const REGS: usize = 4;
 pub const HANDLES: usize = 8;
 /// Threads at most; creating more fails.
@@ -74,8 +79,24 @@ pub enum Instr {
     Unlock(u8),
     /// Condition variable, mutex.
     Wait(u8, u8),
+    /// The same with a time limit; the register says whether it passed.
+    WaitLimit(u8, u8, u8),
     Signal(u8),
     Broadcast(u8),
+    ReadLock(u8),
+    WriteLock(u8),
+    /// The register says whether it succeeded.
+    TryRead(u8, u8),
+    TryWrite(u8, u8),
+    RwUnlock(u8),
+    Post(u8),
+    Acquire(u8),
+    /// The register says whether it succeeded.
+    TryTake(u8, u8),
+    /// The register gets the value.
+    Value(u8, u8),
+    /// The register says whether the thread was the last.
+    Barrier(u8, u8),
     /// Runs the given number of instructions once, which end with `OnceEnd`; all others skip them.
     Once(u8, u8),
     OnceEnd(u8),
