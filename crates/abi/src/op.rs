@@ -50,10 +50,19 @@ pub enum OpKind {
     Yield = 22,
     /// Reads from, or moves in, a file that threads share: `object` is its descriptor.
     Input = 23,
+    /// What is done to files, pipes, sockets and their like, by which of its two objects it reads and which it writes. `arg`:
+    /// see [`crate::outside`]. Some wait until there is something to be done.
+    OutsideLook = 24,
+    /// Reads `object`, changes `object2`.
+    OutsideTake = 25,
+    /// Changes `object`, reads `object2`.
+    OutsidePut = 26,
+    /// Changes both.
+    OutsideChange = 27,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 24] = [
+    pub const ALL: [OpKind; 28] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -78,6 +87,10 @@ impl OpKind {
         OpKind::PlainStore,
         OpKind::Yield,
         OpKind::Input,
+        OpKind::OutsideLook,
+        OpKind::OutsideTake,
+        OpKind::OutsidePut,
+        OpKind::OutsideChange,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -134,6 +147,8 @@ impl Op {
     pub const fn access(&self) -> Option<Access> {
         Some(match self.kind {
             OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::OnceDone => Access::Read,
+            OpKind::OutsideLook | OpKind::OutsideTake => Access::Read,
+            OpKind::OutsidePut | OpKind::OutsideChange => Access::Write,
             OpKind::AtomicStore
             | OpKind::AtomicRmw
             | OpKind::AtomicCas
@@ -160,6 +175,8 @@ impl Op {
         }
         match self.kind {
             OpKind::CondWait => Some(Access::Release),
+            OpKind::OutsideTake => Some(Access::Write),
+            OpKind::OutsidePut => Some(Access::Read),
             _ => self.access(),
         }
     }

@@ -38,6 +38,7 @@ fn plain(event: &Event) -> String {
         OpKind::ThreadJoin => format!("join {}", other()),
         OpKind::ProcessExit => format!("exit with status {}", event.arg),
         OpKind::Input => "read from a shared file".to_owned(),
+        OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange => event.object.clone(),
         OpKind::KeyTable => "create or delete a key".to_owned(),
         OpKind::Yield => "yield".to_owned(),
         OpKind::Waiting => format!("wait{object}"),
@@ -107,6 +108,9 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>) -> String {
         }
         (OpKind::Once | OpKind::OnceBegin, _) => format!("waits for another thread's once{object}"),
         (OpKind::Yield, _) => "spins".to_owned(),
+        (OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange, _) => {
+            format!("waits to{object}")
+        }
         (OpKind::AtomicLoad | OpKind::PlainLoad, _) => format!("reads{object} again and again"),
         _ => format!("is about to act on{object}"),
     }

@@ -2,11 +2,11 @@
 
 use super::Args;
 use super::errno::{ECHILD, ENOSYS, EPERM};
-use super::files::{self, STAT_BYTES, STATFS_BYTES};
+use super::files::{self, STATFS_BYTES};
 use super::kernel::{Len, Output};
 use super::names::{HIGHEST, nr};
 use super::refusal::Reason;
-use super::{alias, fcntl, futex, memory, openat, poll, process, random, signals, time};
+use super::{alias, fcntl, futex, memory, openat, overlay, poll, process, random, signals, time};
 
 pub enum Rule {
     /// Always the same answer, without the kernel.
@@ -58,7 +58,10 @@ fn descriptors(number: usize) -> Option<Rule> {
         nr::writev => Do(files::writev),
         nr::lseek => Do(files::lseek),
         nr::getdents | nr::getdents64 => Do(files::getdents),
-        nr::fstat | nr::fstatfs => Do(files::query),
+        nr::fstat => Do(files::fstat),
+        nr::fstatfs => Do(files::fstatfs),
+        nr::preadv | nr::pwritev | nr::preadv2 | nr::pwritev2 => Do(files::vector_at),
+        nr::sendfile | nr::copy_file_range => Do(files::transfer),
         nr::fsync | nr::fdatasync | nr::syncfs | nr::sync_file_range => Do(files::sync),
         nr::sync | nr::fadvise64 | nr::readahead => Answer(0),
         nr::open => Do(openat::open),
@@ -81,12 +84,10 @@ fn descriptors(number: usize) -> Option<Rule> {
 /// Calls that only ask the kernel, and whose answers do not change from one execution to the next.
 fn questions(number: usize) -> Option<Rule> {
     Some(match number {
-        nr::stat | nr::lstat => Pass(const { &[out(1, STAT_BYTES)] }),
-        nr::newfstatat | nr::statx => Do(files::query_at),
+        nr::stat | nr::lstat | nr::newfstatat | nr::statx => Do(files::stat),
         nr::statfs => Pass(const { &[out(1, STATFS_BYTES)] }),
-        nr::access | nr::faccessat | nr::faccessat2 => Pass(&[]),
-        nr::readlink => Pass(const { &[sized(1, 2)] }),
-        nr::readlinkat => Pass(const { &[sized(2, 3)] }),
+        nr::access | nr::faccessat | nr::faccessat2 => Do(overlay::access),
+        nr::readlink | nr::readlinkat => Do(overlay::readlink),
         nr::getcwd => Pass(const { &[sized(0, 1)] }),
         nr::getxattr | nr::lgetxattr | nr::fgetxattr => Pass(const { &[sized(2, 3)] }),
         nr::listxattr | nr::llistxattr | nr::flistxattr => Pass(const { &[sized(1, 2)] }),
@@ -199,30 +200,27 @@ fn process(number: usize) -> Option<Rule> {
     })
 }
 
-/// Calls that change files; where the path is.
+/// Calls that change files.
 fn changes(number: usize) -> Option<Rule> {
     Some(match number {
-        nr::mkdir | nr::rmdir | nr::unlink | nr::rename | nr::chmod | nr::chown | nr::lchown | nr::truncate => {
-            Start(Reason::ChangesFile(0))
-        }
-        nr::utime | nr::utimes | nr::mknod | nr::setxattr | nr::lsetxattr | nr::removexattr | nr::lremovexattr => {
-            Start(Reason::ChangesFile(0))
-        }
-        nr::chdir | nr::chroot => Start(Reason::Yet),
-        nr::link | nr::symlink | nr::mkdirat | nr::unlinkat | nr::renameat | nr::renameat2 | nr::fchmodat => {
-            Start(Reason::ChangesFile(1))
-        }
-        nr::fchmodat2 | nr::fchownat | nr::mknodat | nr::futimesat | nr::utimensat | nr::linkat => {
-            Start(Reason::ChangesFile(1))
-        }
-        nr::symlinkat => Start(Reason::ChangesFile(2)),
-        nr::ftruncate | nr::fallocate | nr::fchmod | nr::fchown | nr::fsetxattr | nr::fremovexattr | nr::flock => {
-            Start(Reason::ChangesDescriptor(0))
-        }
-        nr::pwritev | nr::pwritev2 | nr::sendfile | nr::splice | nr::tee | nr::vmsplice => {
-            Start(Reason::ChangesDescriptor(0))
-        }
-        nr::copy_file_range => Start(Reason::ChangesDescriptor(2)),
+        nr::mkdir | nr::mkdirat => Do(overlay::mkdir),
+        nr::rmdir => Do(overlay::rmdir),
+        nr::unlink | nr::unlinkat => Do(overlay::unlink),
+        nr::rename | nr::renameat | nr::renameat2 => Do(overlay::rename),
+        nr::link | nr::linkat => Do(overlay::link),
+        nr::symlink | nr::symlinkat => Do(overlay::symlink),
+        nr::truncate => Do(overlay::truncate),
+        nr::ftruncate | nr::fallocate => Do(overlay::ftruncate),
+        nr::chmod | nr::fchmodat | nr::fchmodat2 => Do(overlay::chmod),
+        nr::fchmod => Do(overlay::fchmod),
+        nr::chown | nr::lchown | nr::fchown | nr::fchownat => Do(overlay::owner),
+        nr::utime | nr::utimes | nr::utimensat | nr::futimesat => Do(overlay::times),
+        nr::umask => Do(overlay::umask),
+        nr::memfd_create => Do(overlay::memfd_create),
+        nr::mknod | nr::setxattr | nr::lsetxattr | nr::removexattr | nr::lremovexattr => Start(Reason::ChangesFile(0)),
+        nr::mknodat => Start(Reason::ChangesFile(1)),
+        nr::fsetxattr | nr::fremovexattr | nr::flock => Start(Reason::ChangesDescriptor(0)),
+        nr::splice | nr::tee | nr::vmsplice => Start(Reason::ChangesDescriptor(0)),
         _ => return None,
     })
 }

@@ -15,7 +15,8 @@ use crate::snapshot::is_taken;
 
 pub const SECOND: u64 = 1_000_000_000;
 /// 2020-01-01T00:00:00Z.
-const REALTIME_START: u64 = 1_577_836_800 * SECOND;
+pub const START_SECONDS: u64 = 1_577_836_800;
+const REALTIME_START: u64 = START_SECONDS * SECOND;
 const MONOTONIC_START: u64 = 1_000 * SECOND;
 const PER_QUERY: u64 = 1_000;
 

@@ -158,6 +158,9 @@ impl Order {
             OpKind::AtomicRmw | OpKind::AtomicCas if most || acquires(op.order) => self.keys(op),
             OpKind::MutexLock | OpKind::OnceDone | OpKind::Once => [Some(object), None],
             OpKind::TryLock if most => [Some(object), None],
+            OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => {
+                self.keys(op)
+            }
             _ => [None, None],
         }
     }
@@ -171,6 +174,7 @@ impl Order {
             OpKind::AtomicRmw if releases => (self.keys(op), Release::Merge),
             OpKind::MutexUnlock | OpKind::OnceEnd => ([Some((op.object.0, 0)), None], Release::Set),
             OpKind::CondWait => ([Some((op.object2.0, 0)), None], Release::Set),
+            OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => (self.keys(op), Release::Merge),
             _ => ([None, None], Release::No),
         }
     }
