@@ -6,6 +6,7 @@ pub mod c11;
 pub mod io;
 pub mod locks;
 pub mod memory;
+pub mod outside;
 pub mod process;
 pub mod random;
 pub mod refused;

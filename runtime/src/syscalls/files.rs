@@ -20,7 +20,13 @@ fn kind_or_error(argument: usize, transfer: impl FnOnce(usize, Kind) -> isize) -
     let fd = number(argument);
     match kind(fd) {
         Ok(kind) => transfer(fd, kind),
-        Err(error) => error,
+        Err(error) => {
+            if is_taken() {
+                channels::is_closed(fd);
+                overlay::is_closed(fd);
+            }
+            error
+        }
     }
 }
 

@@ -26,8 +26,6 @@ pub enum Len {
     Bytes(usize),
     /// As many bytes as this argument says.
     Argument(usize),
-    /// As many bytes as the 32-bit value that this argument points to says.
-    Pointee(usize),
 }
 
 /// Makes the system call.
@@ -44,7 +42,6 @@ pub fn pass(number: usize, args: Args, outputs: &[Output]) -> isize {
         let len = match output.len {
             Len::Bytes(len) => len,
             Len::Argument(index) => args[index],
-            Len::Pointee(index) => load::<u32>(args[index]).unwrap_or(0) as usize,
         };
         writable(args[output.argument], len);
     }

@@ -85,6 +85,16 @@ pub fn realtime() -> u64 {
     now(0).unwrap_or(REALTIME_START)
 }
 
+/// What has passed since the program's start, in nanoseconds. Asking takes no time.
+pub fn elapsed() -> u64 {
+    state().clock.0
+}
+
+/// Time passes.
+pub fn advance(nanoseconds: u64) {
+    state().clock.advance(nanoseconds);
+}
+
 /// Time passes, and others may go first.
 pub fn sleep(nanoseconds: u64) {
     state().clock.advance(nanoseconds);

@@ -31,7 +31,8 @@ pub fn stat(call: usize, args: Args) -> isize {
         nr::newfstatat => (args[0], args[1], args[3], args[2], Form::Stat),
         _ => (args[0], args[1], args[2], args[4], Form::Statx),
     };
-    if path == 0 && call == nr::statx || kernel::path(path).is_some_and(|p| p.is_empty()) && flags & AT_EMPTY_PATH != 0 {
+    if path == 0 && call == nr::statx || kernel::path(path).is_some_and(|p| p.is_empty()) && flags & AT_EMPTY_PATH != 0
+    {
         return of_descriptor(call, args, number(directory), output, form);
     }
     let Some(path) = kernel::path(path) else { return EFAULT };

@@ -34,6 +34,9 @@ fn group(fd: usize) -> (ObjectId, u8) {
 
 /// A range of the file as an object: one that is known and meets it, or a new one. None if several do.
 fn range(fd: usize, offset: u64, len: u64) -> Option<(ObjectId, u8)> {
+    if let Some(placed) = overlay().placed.get_mut(fd) {
+        *placed = true;
+    }
     let (file, end) = (files::object(fd), offset.saturating_add(len.max(1)));
     let overlay = overlay();
     let known = &mut overlay.ranges[..overlay.range_count];
@@ -155,7 +158,16 @@ pub fn about_to_seek(fd: usize) {
 
 /// A descriptor of a file is about to be closed or replaced.
 pub fn about_to_close(fd: usize) {
-    turn::take(turn::op(OpKind::OutsideChange, What::Close, Some(fd), offset_object(fd), group(fd)));
+    let placed = overlay().placed.get(fd).is_some_and(|placed| *placed);
+    let file = if placed { group(fd) } else { (ObjectId::NONE, 0) };
+    turn::take(turn::op(OpKind::OutsideChange, What::Close, Some(fd), offset_object(fd), file));
+}
+
+/// A descriptor that was a file's is used after it was closed: who closed it came before by chance, perhaps.
+pub fn is_closed(fd: usize) {
+    if overlay().opened.get(fd).is_some_and(|&number| number != 0) {
+        turn::take(turn::op(OpKind::OutsideLook, What::Ask, Some(fd), offset_object(fd), (ObjectId::NONE, 0)));
+    }
 }
 
 /// The file is about to be mapped, shared and for writing.

@@ -22,8 +22,7 @@ pub use changes::{
     chmod, fchmod, ftruncate, link, memfd_create, mkdir, owner, rename, rmdir, symlink, times, truncate, unlink,
 };
 pub use contents::{
-    about_to_close, about_to_seek, about_to_share, copy, end_of, move_in, read, read_at, write,
-    write_at,
+    about_to_close, about_to_seek, about_to_share, copy, end_of, is_closed, move_in, read, read_at, write, write_at,
 };
 pub use list::getdents;
 pub use open::open;
@@ -57,6 +56,8 @@ pub struct Overlay {
     /// Numbers of open files, by descriptor; duplicates share one. 0: none was given.
     opened: [u16; super::descriptors::LIMIT],
     last_opened: u16,
+    /// Whether a place in the file has been named, by descriptor.
+    placed: [bool; super::descriptors::LIMIT],
     /// How far directories have been listed beyond what is on disk, by descriptor.
     listed: [u16; super::descriptors::LIMIT],
 }
@@ -84,6 +85,7 @@ pub fn opened(fd: usize) {
         overlay.last_opened += 1;
         *number = overlay.last_opened;
         *listed = 0;
+        overlay.placed[fd] = false;
     }
 }
 
@@ -94,6 +96,7 @@ pub fn duplicated(from: usize, to: usize) {
         && let Some(slot) = overlay.opened.get_mut(to)
     {
         *slot = if number == 0 { MOST_NUMBERS - from as u16 } else { number };
+        overlay.placed[to] = overlay.placed[from];
     }
 }
 

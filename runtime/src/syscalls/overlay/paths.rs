@@ -108,7 +108,10 @@ pub fn resolve(directory: usize, path: &[u8], follow: bool) -> Result<Name, isiz
     let (parent, last) = split(whole.bytes());
     let mut found = resolve_directory(&Name::of(parent)?)?;
     found.join(last)?;
-    if follow && entries::find(&found).is_none() && let Some(target) = target(&found) {
+    if follow
+        && entries::find(&found).is_none()
+        && let Some(target) = target(&found)
+    {
         return Ok(target);
     }
     Ok(found)
