@@ -232,14 +232,6 @@ pub fn fstatfs(call: usize, args: Args) -> isize {
     })
 }
 
-/// `fstat`.
-pub fn fstat(call: usize, args: Args) -> isize {
-    match kind(number(args[0])) {
-        Ok(Kind::Channel) => channels::fstat(number(args[0]), args[1]),
-        _ => overlay::fstat(call, args),
-    }
-}
-
 /// `stat` by path and its like, which may ask about a descriptor too.
 pub fn stat(call: usize, args: Args) -> isize {
     if matches!(call, nr::newfstatat | nr::statx) && is_hidden(number(args[0])) {

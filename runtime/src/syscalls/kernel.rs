@@ -129,6 +129,16 @@ pub fn path(address: usize) -> Option<&'static [u8]> {
     Some(unsafe { core::slice::from_raw_parts(address as *const u8, len) })
 }
 
+/// Whether two strings of bytes are the same. (The library's own comparison would be a function of libc's.)
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+/// Whether a string of bytes begins with another.
+pub fn begins(whole: &[u8], start: &[u8]) -> bool {
+    whole.len() >= start.len() && same(&whole[..start.len()], start)
+}
+
 /// Shows bytes that are meant as text, for messages.
 pub struct Text<'a>(pub &'a [u8]);
 

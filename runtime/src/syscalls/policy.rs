@@ -59,7 +59,7 @@ fn descriptors(number: usize) -> Option<Rule> {
         nr::writev => Do(files::writev),
         nr::lseek => Do(files::lseek),
         nr::getdents | nr::getdents64 => Do(files::getdents),
-        nr::fstat => Do(files::fstat),
+        nr::fstat => Do(overlay::fstat),
         nr::fstatfs => Do(files::fstatfs),
         nr::preadv | nr::pwritev | nr::preadv2 | nr::pwritev2 => Do(files::vector_at),
         nr::sendfile | nr::copy_file_range => Do(files::transfer),

@@ -1,7 +1,7 @@
 //! Addresses of sockets.
 
 use super::super::errno::{EAFNOSUPPORT, EFAULT, EINVAL};
-use super::super::kernel::{Text, bytes_mut, load, store};
+use super::super::kernel::{Text, bytes_mut, load, same, store};
 use super::queue::{Queue, Set};
 use core::fmt::{Display, Formatter, Result as Formatted};
 
@@ -166,7 +166,7 @@ impl Address {
     }
 
     pub fn is_same(&self, other: &Address) -> bool {
-        self.bytes() == other.bytes()
+        same(self.bytes(), other.bytes())
     }
 
     /// Which of the queues that can be told apart those at this address are.

@@ -1,6 +1,7 @@
 //! Who is at an address: a socket of this program, somebody outside, or nobody.
 
 use super::super::errno::{ECONNREFUSED, ENOENT};
+use super::super::kernel::same;
 use super::super::world;
 use super::address::Address;
 use super::socket::{Socket, State, Type};
@@ -72,8 +73,8 @@ fn listens_outside(port: u16) -> bool {
 
 /// A line has the local address, the other's, which is all zeros, and the state, 0A for one that listens.
 fn is_listening(line: &[u8], port: &[u8]) -> bool {
-    let Some(at) = line.windows(port.len()).position(|w| w == port) else { return false };
+    let Some(at) = line.windows(port.len()).position(|w| same(w, port)) else { return false };
     let mut rest = line[at + port.len()..].split(|&b| b == b' ');
     let other = rest.next().unwrap_or(b"");
-    other.iter().all(|&b| b == b'0' || b == b':') && rest.next() == Some(b"0A")
+    other.iter().all(|&b| b == b'0' || b == b':') && rest.next().is_some_and(|state| same(state, b"0A"))
 }

@@ -36,9 +36,9 @@ pub use ready::{Entry, look, objects, seen};
 pub use socket::{accept, connect, listen, shutdown, socket, socketpair};
 pub use timer::{timerfd_create, timerfd_gettime, timerfd_settime};
 
-use super::descriptors::{self, Kind as DescriptorKind, LIMIT};
+use super::descriptors::{self, Kind as DescriptorKind, LIMIT, Stat};
 use super::errno::{EBADF, EFAULT, EINVAL, EMFILE, ENFILE, ENOTTY};
-use super::kernel::{bytes_mut, real, store};
+use super::kernel::{real, store};
 use super::names::nr;
 use super::turn;
 use buffers::Buffers;
@@ -295,22 +295,17 @@ pub fn ioctl(fd: usize, request: usize, argument: usize) -> isize {
     }
 }
 
-/// `fstat`: what matters is the type.
-pub fn fstat(fd: usize, output: usize) -> isize {
+/// What `stat` says of a descriptor: what matters is the type.
+pub fn stat(fd: usize) -> Result<Stat, isize> {
     const FIFO: u32 = 0o010_600;
     const SOCKET: u32 = 0o140_777;
-    let Some(description) = of(fd) else { return EBADF };
-    let Some(bytes) = bytes_mut(output, super::files::STAT_BYTES) else { return EFAULT };
-    bytes.fill(0);
+    let description = found(fd)?;
     let mode = match get(description).kind {
         Kind::PipeReader | Kind::PipeWriter => FIFO,
         Kind::Socket => SOCKET,
         _ => 0o600,
     };
-    bytes[8..16].copy_from_slice(&(2_000_000 + description as u64).to_le_bytes());
-    bytes[16..24].copy_from_slice(&1u64.to_le_bytes());
-    bytes[24..28].copy_from_slice(&mode.to_le_bytes());
-    0
+    Ok(Stat::new(2_000_000 + description as u64, mode))
 }
 
 fn no_such_flags(flags: usize, known: usize) -> Result<(), isize> {

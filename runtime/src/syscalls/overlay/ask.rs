@@ -4,7 +4,7 @@ use super::super::descriptors::{self, Kind, Stat, kind, number};
 use super::super::errno::{EACCES, EFAULT, EINVAL, ENOENT};
 use super::super::kernel::{self, bytes_mut, real, writable};
 use super::super::names::nr;
-use super::super::{Args, files as kernel_files};
+use super::super::{Args, channels, files as kernel_files};
 use super::entries::{self, Found};
 use super::open::look_up;
 use super::paths::resolve;
@@ -74,6 +74,7 @@ pub fn fstat(call: usize, args: Args) -> isize {
 fn of_descriptor(call: usize, args: Args, fd: usize, output: usize, form: Form) -> isize {
     match kind(fd) {
         Err(error) => return error,
+        Ok(Kind::Channel) => return told(channels::stat(fd), output, form),
         Ok(Kind::Regular) if is_taken() => contents::end_of(fd),
         Ok(_) => {}
     }
@@ -84,7 +85,11 @@ fn of_descriptor(call: usize, args: Args, fd: usize, output: usize, form: Form) 
 }
 
 fn answer(file: usize, output: usize, form: Form) -> isize {
-    let stat = match files::describe(file) {
+    told(files::describe(file), output, form)
+}
+
+fn told(stat: Result<Stat, isize>, output: usize, form: Form) -> isize {
+    let stat = match stat {
         Ok(stat) => stat,
         Err(error) => return error,
     };

@@ -146,7 +146,7 @@ pub fn rename(call: usize, args: Args) -> isize {
         let file = taken_over(&from, call)?;
         may_change_directory_of(&from)?;
         may_change_directory_of(&to)?;
-        if from.bytes() != to.bytes() && !matches!(target, There::File(other) if other == file) {
+        if !kernel::same(from.bytes(), to.bytes()) && !matches!(target, There::File(other) if other == file) {
             entries::set(&from, None);
             entries::set(&to, Some(file));
         }

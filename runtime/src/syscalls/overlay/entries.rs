@@ -1,5 +1,6 @@
 //! What has become of names in this execution.
 
+use super::super::kernel::same;
 use super::super::world;
 use super::files::{self, File};
 use super::paths::{Name, split};
@@ -54,7 +55,7 @@ pub fn find(name: &Name) -> Option<Found> {
 
 fn index(name: &Name) -> Option<usize> {
     let hash = name.hash();
-    all().iter().position(|e| e.hash == hash && e.path() == name.bytes())
+    all().iter().position(|e| e.hash == hash && same(e.path(), name.bytes()))
 }
 
 /// Lets a name stand for a file, or for nothing. Returns the number of the entry.
@@ -80,12 +81,12 @@ pub fn set(name: &Name, file: Option<usize>) -> usize {
 
 /// Whether anything is in a directory that is not on disk.
 pub fn has_members(directory: &Name) -> bool {
-    all().iter().any(|e| e.found() != Found::Absent && split(e.path()).0 == directory.bytes())
+    all().iter().any(|e| e.found() != Found::Absent && same(split(e.path()).0, directory.bytes()))
 }
 
 /// Whether any name in this directory has changed.
 pub fn concerns(directory: &[u8]) -> bool {
-    all().iter().any(|e| split(e.path()).0 == directory)
+    all().iter().any(|e| same(split(e.path()).0, directory))
 }
 
 /// How many names a file has.

@@ -2,7 +2,7 @@
 
 use super::super::descriptors::{moves, path_of};
 use super::super::errno::{EBADF, EFAULT, EINVAL};
-use super::super::kernel::{bytes_mut, real, writable};
+use super::super::kernel::{bytes_mut, real, same, writable};
 use super::super::names::nr;
 use super::super::{refusal, turn};
 use super::entries::{self, Found};
@@ -93,7 +93,7 @@ fn created(fd: usize, directory: &[u8], buffer: usize, len: usize) -> isize {
             Found::Directory(file) => Some((file, 4u8)),
             Found::Absent => None,
         };
-        if let (Some((file, kind)), true) = (file, parent == directory) {
+        if let (Some((file, kind)), true) = (file, same(parent, directory)) {
             let size = (HEAD + last.len() + 1 + 7) & !7;
             if used + size > len {
                 return if used == 0 { EINVAL } else { used as isize };

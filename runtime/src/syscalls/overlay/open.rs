@@ -2,7 +2,7 @@
 
 use super::super::descriptors::{Kind, Stat, opened as opened_as, stat_at};
 use super::super::errno::{EACCES, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR};
-use super::super::kernel::real;
+use super::super::kernel::{begins, real};
 use super::super::names::nr;
 use super::super::{refusal, turn};
 use super::entries::{self, Found};
@@ -42,7 +42,7 @@ const SYSTEM: [&[u8]; 11] = [
 const SHARED_MEMORY: &[u8] = b"/dev/shm/";
 
 fn is_system(path: &[u8]) -> bool {
-    !path.starts_with(SHARED_MEMORY) && SYSTEM.iter().any(|prefix| path.starts_with(prefix))
+    !begins(path, SHARED_MEMORY) && SYSTEM.iter().any(|prefix| begins(path, prefix))
 }
 
 /// Announces that a name is looked up.
