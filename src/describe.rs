@@ -140,6 +140,10 @@ impl Describe<'_> {
 
     /// A lock has one name wherever it is used: that of the variable. An access is best named as it is written.
     fn object(&self, op: &Op, site: u32) -> String {
+        if is_outside(op.kind) {
+            let (words, descriptor) = symdpor_abi::outside::describe(op.arg);
+            return descriptor.map_or_else(|| words.to_owned(), |fd| format!("{words} on descriptor {fd}"));
+        }
         let written = self.sites.name(site);
         let global = self.globals.describe(op.object, op.mask);
         let is_access = matches!(
@@ -179,6 +183,11 @@ impl Describe<'_> {
             location: places.number(frames, self.sites),
         }
     }
+}
+
+/// Whether an operation is on a file, a pipe, a socket or the like: it is named by what is done.
+fn is_outside(kind: OpKind) -> bool {
+    matches!(kind, OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange)
 }
 
 /// Where a thread that is not running was.

@@ -172,7 +172,10 @@ pub fn note(step: &Step) {
         | OpKind::SemPost
         | OpKind::SemWait
         | OpKind::SemTaken
-        | OpKind::BarrierArrive => true,
+        | OpKind::BarrierArrive
+        | OpKind::OutsideTake
+        | OpKind::OutsidePut
+        | OpKind::OutsideChange => true,
         OpKind::Waiting
         | OpKind::AtomicLoad
         | OpKind::AtomicCas
@@ -200,7 +203,8 @@ pub fn note(step: &Step) {
         | OpKind::SemTry
         | OpKind::SemTryFailed
         | OpKind::SemValue
-        | OpKind::BarrierPass => false,
+        | OpKind::BarrierPass
+        | OpKind::OutsideLook => false,
     };
     if changes {
         changed();

@@ -14,6 +14,7 @@ use crate::set::{Members, ThreadBits};
 use crate::spin;
 use crate::stack;
 use crate::sys::context;
+use crate::syscalls::turn;
 use crate::thread::{Life, Thread};
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{Outcome, Step, TRACE_BYTES, TRACE_OFFSET, options};
@@ -121,7 +122,8 @@ fn announce() {
             | OpKind::SemWait
             | OpKind::BarrierPass
     );
-    if conditional || limits::is_held_back() || spin::waits(thread) {
+    let outside = turn::is_outside(thread.pending.kind) && (thread.pending_address != 0 || thread.in_vain != 0);
+    if conditional || outside || limits::is_held_back() || spin::waits(thread) {
         exec.conditional.insert(exec.current);
     } else {
         exec.conditional.remove(exec.current);
@@ -218,7 +220,8 @@ fn settle_last() {
     let run = RUN.get();
     let sleeps_from = (channel::header().plan_len as usize).saturating_sub(1);
     if let Some(step) = last_step() {
-        note_idleness(&mut exec.threads[step.thread as usize], step);
+        let idle = note_idleness(&mut exec.threads[step.thread as usize], step);
+        turn::settle(step.thread, idle);
         limits::note(step);
         if run.step > sleeps_from {
             wake_dependent(&step.op);
@@ -231,7 +234,8 @@ fn settle_last() {
     }
 }
 
-fn note_idleness(thread: &mut Thread, step: &Step) {
+/// Returns whether the step changed nothing.
+fn note_idleness(thread: &mut Thread, step: &Step) -> bool {
     const VALUES: u32 = 1;
     let idle = match step.op.kind {
         OpKind::AtomicLoad
@@ -249,6 +253,7 @@ fn note_idleness(thread: &mut Thread, step: &Step) {
         thread.yields = true;
         thread.idle_ops = 0;
     }
+    idle || step.op.kind == OpKind::Yield
 }
 
 fn wake_dependent(executed: &Op) {
@@ -272,7 +277,28 @@ fn find_enabled() -> usize {
         let certain = pending & !conditional;
         *enabled = members.fold(certain, |bits, number| bits | (can_go_on(number) as u64) << (number % 64));
     }
+    leave_out_patient(words);
     words
+}
+
+/// Threads that have looked in vain go on only if nobody else can.
+fn leave_out_patient(words: usize) {
+    if !turn::any_in_vain() {
+        return;
+    }
+    let exec = exec::get();
+    let enabled = &mut RUN.get().enabled.0[..words];
+    let mut patient = ThreadBits::EMPTY;
+    for (i, bits) in enabled.iter().enumerate() {
+        for number in (Members { bits: *bits & exec.conditional.0[i], base: i as u16 * 64 }) {
+            if turn::is_patient(&exec.threads[number as usize]) {
+                patient.insert(number);
+            }
+        }
+    }
+    if enabled.iter().zip(&patient.0).any(|(all, patient)| all & !patient != 0) {
+        enabled.iter_mut().zip(&patient.0).for_each(|(all, patient)| *all &= !patient);
+    }
 }
 
 pub fn is_enabled(number: u16) -> bool {
@@ -298,6 +324,7 @@ fn can_go_on(number: u16) -> bool {
         OpKind::TryLock if limits::holds_back(number) => crate::mutex::is_free(thread.pending_address),
         OpKind::BarrierPass => thread.waits_for == 0,
         OpKind::ThreadJoin => exec.threads[thread.pending.arg as usize % MAX_THREADS].life == Life::Ended,
+        kind if turn::is_outside(kind) && thread.pending_address != 0 => turn::is_ready(thread.pending_address),
         _ => !spin::waits(thread),
     }
 }

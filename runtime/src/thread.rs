@@ -74,6 +74,8 @@ pub struct Thread {
     pub identified: bool,
     /// With visible plain accesses: its local state where it was last known, and all that it has read since.
     pub chain: [u64; 2],
+    /// How often in a row it has found nothing outside while no other thread did anything.
+    pub in_vain: u8,
     /// What it was started with.
     pub start: usize,
     pub argument: usize,

@@ -1,9 +1,11 @@
 // Does the thing that its argument names, after its threads have ended.
 #include "threads.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,6 +20,15 @@ static struct timespec now;
 static sem_t semaphore;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+
+static void send_descriptor(void)
+{
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec buffer = {control, 1};
+    struct msghdr message = {.msg_iov = &buffer, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    CHECK(sendmsg(ends[0], &message, 0) == 1);
+}
 
 static void act(const char *what)
 {
@@ -37,17 +48,15 @@ static void act(const char *what)
     ON("popen", CHECK(popen("true", "r") != NULL))
     ON("execvp", CHECK(execvp("true", arguments) == 0))
     ON("posix_spawn", CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0))
-    ON("socket", CHECK(socket(AF_INET, SOCK_STREAM, 0) >= 0))
-    ON("pipe", CHECK(pipe(ends) == 0))
-    ON("epoll", CHECK(epoll_create1(0) >= 0))
-    ON("write-pipe", CHECK(write(ends[1], &byte, 1) == 1))
-    ON("read-pipe", CHECK(read(ends[0], &byte, 1) == 1))
-    ON("open-write", CHECK(fopen("new.txt", "w") != NULL))
-    ON("write-file", CHECK(write(file, &byte, 1) == 1))
-    ON("map-file", CHECK(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED))
-    ON("unlink", CHECK(unlink("early.txt") == 0))
-    ON("truncate", CHECK(ftruncate(file, 0) == 0))
-    ON("mkdir", CHECK(mkdir("directory", 0700) == 0))
+    struct sockaddr_in outside = {.sin_family = AF_INET, .sin_port = htons(80)};
+    outside.sin_addr.s_addr = htonl(0xc0000201);
+    ON("connect-outside", connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&outside, sizeof outside))
+    ON("send-outside", sendto(socket(AF_INET, SOCK_DGRAM, 0), &byte, 1, 0, (struct sockaddr *)&outside, sizeof outside))
+    ON("send-descriptor", send_descriptor())
+    ON("write-device", open("/dev/mem", O_RDWR))
+    ON("symlink", symlink("early.txt", "link.txt"))
+    ON("rename-directory", rename("../", "other"); rename("/tmp", "/other"))
+    ON("flock", flock(file, LOCK_EX))
     ON("semaphore", CHECK(sem_wait(&semaphore) == 0))
     ON("rwlock", CHECK(pthread_rwlock_rdlock(&rwlock) == 0))
     ON("timedwait", CHECK(pthread_cond_timedwait(&condition, &lock, &now) == 0))
@@ -66,7 +75,7 @@ int main(int count, char **arguments)
 {
     CHECK(count == 2);
     file = open("early.txt", O_RDWR | O_CREAT, 0600);
-    CHECK(file >= 0 && pipe(ends) == 0 && sem_init(&semaphore, 0, 1) == 0);
+    CHECK(file >= 0 && sem_init(&semaphore, 0, 1) == 0);
     two_threads(nothing);
     act(arguments[1]);
     return 0;

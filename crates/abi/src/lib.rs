@@ -14,6 +14,7 @@ pub mod local;
 pub mod module;
 pub mod object;
 pub mod op;
+pub mod outside;
 
 /// Raised whenever a record of this crate changes its layout or its meaning.
 pub const PROTOCOL_VERSION: u32 = 2;

@@ -46,6 +46,17 @@ impl ObjectId {
         ObjectId::new(Region::Special, 1 << 32 | (fd as u64) << 3)
     }
 
+    /// One of eight channels (pipes, sockets and their like): each is a byte of the granule, so that an operation can name
+    /// several.
+    pub const fn channels(group: u32) -> ObjectId {
+        ObjectId::new(Region::Special, 2 << 32 | (group as u64) << 3)
+    }
+
+    /// A file, an entry of a directory, an open file's offset: something with a name of many bits.
+    pub const fn hashed(hash: u64) -> ObjectId {
+        ObjectId::new(Region::Special, 1 << 59 | (hash << 3 & ((1 << 59) - 1)))
+    }
+
     pub const fn new(region: Region, payload: u64) -> ObjectId {
         ObjectId((region as u64) << REGION_SHIFT | (payload & PAYLOAD))
     }

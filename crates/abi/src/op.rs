@@ -75,10 +75,19 @@ pub enum OpKind {
     BarrierArrive = 39,
     /// The thread goes on after a barrier. Enabled once all have arrived; depends on nothing.
     BarrierPass = 40,
+    /// What is done to files, pipes, sockets and their like, by which of its two objects it reads and which it writes. `arg`:
+    /// see [`crate::outside`]. Some wait until there is something to be done.
+    OutsideLook = 41,
+    /// Reads `object`, changes `object2`.
+    OutsideTake = 42,
+    /// Changes `object`, reads `object2`.
+    OutsidePut = 43,
+    /// Changes both.
+    OutsideChange = 44,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 41] = [
+    pub const ALL: [OpKind; 45] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -120,6 +129,10 @@ impl OpKind {
         OpKind::SemValue,
         OpKind::BarrierArrive,
         OpKind::BarrierPass,
+        OpKind::OutsideLook,
+        OpKind::OutsideTake,
+        OpKind::OutsidePut,
+        OpKind::OutsideChange,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -190,6 +203,8 @@ impl Op {
     pub const fn access(&self) -> Option<Access> {
         Some(match self.kind {
             OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::OnceDone => Access::Read,
+            OpKind::OutsideLook | OpKind::OutsideTake => Access::Read,
+            OpKind::OutsidePut | OpKind::OutsideChange => Access::Write,
             OpKind::AtomicStore
             | OpKind::AtomicRmw
             | OpKind::AtomicCas
@@ -227,6 +242,8 @@ impl Op {
         }
         match self.kind {
             OpKind::CondWait => Some(Access::Release),
+            OpKind::OutsideTake => Some(Access::Write),
+            OpKind::OutsidePut => Some(Access::Read),
             _ => self.access(),
         }
     }

@@ -38,6 +38,7 @@ fn plain(event: &Event) -> String {
         OpKind::ThreadJoin => format!("join {}", other()),
         OpKind::ProcessExit => format!("exit with status {}", event.arg),
         OpKind::Input => "read from a shared file".to_owned(),
+        OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange => event.object.clone(),
         OpKind::KeyTable => "create or delete a key".to_owned(),
         OpKind::Yield => "yield".to_owned(),
         OpKind::Waiting => format!("wait{object}"),
@@ -136,6 +137,9 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>) -> String {
         (OpKind::SemWait, _) => format!("waits for semaphore{object}"),
         (OpKind::BarrierArrive | OpKind::BarrierPass, _) => format!("waits for others at barrier{object}"),
         (OpKind::CondTimeout, _) => format!("waits for a signal on{object}, with a time limit"),
+        (OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange, _) => {
+            format!("waits to{object}")
+        }
         (OpKind::AtomicLoad | OpKind::PlainLoad, _) => format!("reads{object} again and again"),
         _ => format!("is about to act on{object}"),
     }

@@ -1,11 +1,11 @@
 //! Reading and writing by direct calls of the program.
 //!
 //! As system calls they would be seen anyway; as functions more can be said of them. The program's buffer takes part in
-//! race detection, and reading from a file that threads share is a transition. Neither holds for system calls that libc
-//! makes itself: its buffers are protected by locks that nobody sees, and a thread that gave way while it holds one would
-//! block others where they cannot be scheduled.
+//! race detection, and reading from standard input is a transition. Neither holds for system calls that libc makes itself:
+//! its buffers are protected by locks that nobody sees. (What is done to files, pipes and sockets is a transition whoever
+//! makes the call.)
 //!
-//! Not covered: the order in which threads read from one stream of `<stdio.h>`.
+//! Not covered: the order in which threads read from or write to the buffer of one stream of `<stdio.h>`.
 
 use crate::access;
 use crate::snapshot::is_taken;
@@ -14,7 +14,7 @@ use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 
 /// `errno` and -1, or the result.
-fn result(value: isize) -> isize {
+pub fn result(value: isize) -> isize {
     if value < 0 { errno::result(value) as isize } else { value }
 }
 
@@ -29,14 +29,14 @@ fn announce(fd: i32) {
     }
 }
 
-fn filled(buffer: usize, got: isize) -> isize {
+pub fn filled(buffer: usize, got: isize) -> isize {
     if got > 0 {
         access::write(buffer, got as usize);
     }
     result(got)
 }
 
-fn taken(buffer: usize, put: isize) -> isize {
+pub fn taken(buffer: usize, put: isize) -> isize {
     if put > 0 {
         access::read(buffer, put as usize);
     }
@@ -70,6 +70,39 @@ extern "C" fn readv(fd: i32, buffers: usize, count: i32) -> isize {
 extern "C" fn write(fd: i32, buffer: usize, len: usize) -> isize {
     crate::init::ensure();
     taken(buffer, emulate(nr::write, [fd as usize, buffer, len, 0, 0, 0]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pwrite(fd: i32, buffer: usize, len: usize, offset: usize) -> isize {
+    crate::init::ensure();
+    taken(buffer, emulate(nr::pwrite64, [fd as usize, buffer, len, offset, 0, 0]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pwrite64(fd: i32, buffer: usize, len: usize, offset: usize) -> isize {
+    pwrite(fd, buffer, len, offset)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn recv(fd: i32, buffer: usize, len: usize, flags: i32) -> isize {
+    recvfrom(fd, buffer, len, flags, 0, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn recvfrom(fd: i32, buffer: usize, len: usize, flags: i32, from: usize, room: usize) -> isize {
+    crate::init::ensure();
+    filled(buffer, emulate(nr::recvfrom, [fd as usize, buffer, len, flags as usize, from, room]))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn send(fd: i32, buffer: usize, len: usize, flags: i32) -> isize {
+    sendto(fd, buffer, len, flags, 0, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn sendto(fd: i32, buffer: usize, len: usize, flags: i32, to: usize, to_len: u32) -> isize {
+    crate::init::ensure();
+    taken(buffer, emulate(nr::sendto, [fd as usize, buffer, len, flags as usize, to, to_len as usize]))
 }
 
 #[unsafe(no_mangle)]

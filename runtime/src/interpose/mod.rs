@@ -7,6 +7,7 @@ pub mod io;
 pub mod limited;
 pub mod locks;
 pub mod memory;
+pub mod outside;
 pub mod process;
 pub mod random;
 pub mod refused;

@@ -33,7 +33,10 @@ extern "C" fn dispatch(saved: &Saved) -> isize {
     if !matches!(s.rax, SCHED_YIELD | NANOSLEEP | CLOCK_NANOSLEEP) {
         crate::spin::changed();
     }
-    crate::syscalls::emulate(s.rax, [s.rdi, s.rsi, s.rdx, s.r10, s.r8, s.r9])
+    crate::syscalls::turn::trapped(true);
+    let result = crate::syscalls::emulate(s.rax, [s.rdi, s.rsi, s.rdx, s.r10, s.r8, s.r9]);
+    crate::syscalls::turn::trapped(false);
+    result
 }
 
 /// Size of the XSAVE area for x87, SSE, AVX and AVX-512 in the standard format, rounded up to 64.

@@ -2,11 +2,11 @@
 //!
 //! A program that closes every descriptor it can think of must work as always: the runtime's own are not there for it.
 
-use super::Args;
 use super::descriptors::{self, Kind, LIMIT, about_to_change, closed, is_hidden, kind, number, opened};
 use super::errno::{EBADF, EINVAL};
 use super::kernel::real;
 use super::names::nr;
+use super::{Args, channels, overlay};
 use crate::snapshot::is_taken;
 
 pub fn close(_: usize, args: Args) -> isize {
@@ -17,10 +17,23 @@ pub fn close(_: usize, args: Args) -> isize {
     if is_taken() && !descriptors::is_open(fd) {
         return EBADF;
     }
+    announce_close(fd);
+    if is_taken() && !descriptors::is_open(fd) {
+        return EBADF;
+    }
     about_to_change(fd);
     let result = real(nr::close, [fd, 0, 0, 0, 0, 0]);
     closed(fd);
     result
+}
+
+/// Closing is an operation on what others may be using.
+fn announce_close(fd: usize) {
+    match kind(fd) {
+        Ok(Kind::Channel) => channels::close(fd),
+        Ok(Kind::Regular) if is_taken() => overlay::about_to_close(fd),
+        _ => {}
+    }
 }
 
 /// Closes those that are open, one by one, so that hidden ones can be stepped over.
@@ -65,15 +78,24 @@ pub fn dup(_: usize, args: Args) -> isize {
 /// Duplicates to a number of the kernel's choice.
 pub fn duplicate(fd: usize, call: impl FnOnce(usize) -> isize) -> isize {
     match kind(fd) {
-        Ok(kind) => opened(call(fd), standard_only(kind)),
+        Ok(kind) => shared(fd, opened(call(fd), remembered(kind))),
         Err(error) => error,
     }
 }
 
+/// A duplicate shares all but its number.
+fn shared(from: usize, to: isize) -> isize {
+    if to >= 0 {
+        overlay::duplicated(from, to as usize);
+        channels::duplicated(from, to as usize);
+    }
+    to
+}
+
 /// What must be remembered of a kind; the rest can be found out again.
-fn standard_only(kind: Kind) -> Kind {
+fn remembered(kind: Kind) -> Kind {
     match kind {
-        Kind::Stdin | Kind::Stdout | Kind::Stderr => kind,
+        Kind::Stdin | Kind::Stdout | Kind::Stderr | Kind::Channel => kind,
         _ => Kind::Unknown,
     }
 }
@@ -99,6 +121,7 @@ fn replace(from: usize, to: usize, flags: usize) -> isize {
         Ok(kind) => kind,
         Err(error) => return error,
     };
+    announce_close(to);
     about_to_change(to);
-    opened(real(nr::dup3, [from, to, flags, 0, 0, 0]), standard_only(kind))
+    shared(from, opened(real(nr::dup3, [from, to, flags, 0, 0, 0]), remembered(kind)))
 }

@@ -35,6 +35,8 @@ pub enum Kind {
     Random,
     /// A pipe, a socket, any other device.
     Other,
+    /// A pipe, a socket or the like that the runtime keeps: see `channels`.
+    Channel,
 }
 
 /// What a descriptor was when the snapshot was taken.
@@ -64,6 +66,10 @@ impl Bits {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
+    fn remove(&mut self, index: usize) {
+        self.0[index / 64] &= !(1 << (index % 64));
+    }
+
     /// Removes the lowest member and returns it.
     fn pop(&mut self) -> Option<usize> {
         let word = self.0.iter().position(|&w| w != 0)?;
@@ -80,6 +86,8 @@ struct Table {
     hidden: Bits,
     /// Opened, closed or replaced in this execution.
     touched: Bits,
+    /// Hidden ones that belong to the running execution.
+    passing: Bits,
     /// Some offset may have been moved in this execution.
     moved: bool,
 }
@@ -95,6 +103,7 @@ static TABLE: Global<Table> = Global::new(Table {
     saved: [Saved { open: false, close_on_exec: false, kind: Kind::Unknown, backup: 0, offset: None }; LIMIT],
     hidden: Bits::new(),
     touched: Bits::new(),
+    passing: Bits::new(),
     moved: false,
 });
 
@@ -139,20 +148,41 @@ fn kind_of_high(fd: usize) -> Result<Kind, isize> {
 
 /// The beginning of the kernel's `struct stat`, and room for the rest.
 #[repr(C)]
-struct Stat {
-    device: u64,
-    inode: u64,
-    links: u64,
-    mode: u32,
-    user: u32,
-    group: u32,
+#[derive(Clone, Copy)]
+pub struct Stat {
+    pub device: u64,
+    pub inode: u64,
+    pub links: u64,
+    pub mode: u32,
+    pub user: u32,
+    pub group: u32,
     pad: u32,
     rdev: u64,
-    size: u64,
-    rest: [u64; 12],
+    pub size: u64,
+    /// Block size, blocks, and three times as seconds and nanoseconds.
+    pub rest: [u64; 12],
 }
 
-fn stat(fd: usize) -> Result<Stat, isize> {
+impl Stat {
+    /// Of something that has nothing but a number and a type.
+    pub fn new(inode: u64, mode: u32) -> Stat {
+        // SAFETY: plain numbers, for which zeros are valid.
+        let zero: Stat = unsafe { core::mem::zeroed() };
+        Stat { device: 0x53, inode, links: 1, mode, ..zero }
+    }
+}
+
+/// What the kernel says of a path, links at its end not followed.
+pub fn stat_at(path: usize) -> Result<Stat, isize> {
+    // SAFETY: plain numbers, for which zeros are valid.
+    let mut stat: Stat = unsafe { core::mem::zeroed() };
+    match real(nr::lstat, [path, &raw mut stat as usize, 0, 0, 0, 0]) {
+        0 => Ok(stat),
+        error => Err(error),
+    }
+}
+
+pub fn stat_of(fd: usize) -> Result<Stat, isize> {
     // SAFETY: plain numbers, for which zeros are valid.
     let mut stat: Stat = unsafe { core::mem::zeroed() };
     match real(nr::fstat, [fd, &raw mut stat as usize, 0, 0, 0, 0]) {
@@ -163,14 +193,14 @@ fn stat(fd: usize) -> Result<Stat, isize> {
 
 /// The size of the file.
 pub fn size(fd: usize) -> u64 {
-    stat(fd).map_or(0, |s| s.size)
+    stat_of(fd).map_or(0, |s| s.size)
 }
 
 fn classify(fd: usize) -> Result<Kind, isize> {
     const CHARACTER: u32 = 0o020000;
     const DIRECTORY: u32 = 0o040000;
     const REGULAR: u32 = 0o100000;
-    let stat = stat(fd)?;
+    let stat = stat_of(fd)?;
     Ok(match stat.mode & 0o170000 {
         REGULAR => Kind::Regular,
         DIRECTORY => Kind::Directory,
@@ -221,6 +251,29 @@ pub fn hide_duplicate(fd: usize) -> Option<usize> {
     Some(hidden)
 }
 
+/// The same, until the execution ends.
+pub fn hide_until_undone(fd: usize) -> Option<usize> {
+    let hidden = hide_duplicate(fd)?;
+    TABLE.get().passing.insert(hidden);
+    Some(hidden)
+}
+
+/// Lets `fd` be a duplicate of `by`, which is about what it was before.
+pub fn replace(by: usize, fd: usize) {
+    const F_GETFD: usize = 1;
+    const O_CLOEXEC: usize = 0o2_000_000;
+    about_to_change(fd);
+    let cloexec = real(nr::fcntl, [fd, F_GETFD, 0, 0, 0, 0]) & 1 != 0;
+    real(nr::dup3, [by, fd, if cloexec { O_CLOEXEC } else { 0 }, 0, 0, 0]);
+}
+
+pub fn is_writable(fd: usize) -> bool {
+    const F_GETFL: usize = 3;
+    const O_ACCMODE: isize = 3;
+    const O_RDONLY: isize = 0;
+    real(nr::fcntl, [fd, F_GETFL, 0, 0, 0, 0]) & O_ACCMODE != O_RDONLY
+}
+
 /// The descriptor is closed now.
 pub fn closed(fd: usize) {
     if fd < LIMIT {
@@ -246,12 +299,10 @@ pub fn opened(result: isize, kind: Kind) -> isize {
     result
 }
 
-/// The descriptor whose offset a read would move, if other threads may use it too: standard input, or a file that was
-/// open before there were threads. Files that an execution opens are taken to be their thread's own.
+/// The descriptor whose offset a read would move, if it stands for standard input. Other files are for [`super::overlay`].
 pub fn shared(fd: usize) -> Option<u32> {
     match kind(fd) {
         Ok(Kind::Stdin) => Some(0),
-        Ok(Kind::Regular | Kind::Directory) if fd < LIMIT && TABLE.get().saved[fd].open => Some(fd as u32),
         _ => None,
     }
 }
@@ -289,6 +340,10 @@ pub fn undo() {
         }
         table.kinds[fd] = table.saved[fd].kind;
     }
+    while let Some(fd) = table.passing.pop() {
+        real(nr::close, [fd, 0, 0, 0, 0, 0]);
+        table.hidden.remove(fd);
+    }
     if core::mem::take(&mut table.moved) {
         restore_offsets(&table.saved);
     }
@@ -313,11 +368,8 @@ fn restore_offsets(saved: &[Saved; LIMIT]) {
     }
 }
 
-/// Room for the path of a descriptor in a message.
-pub type Path = [u8; 256];
-
-/// The path of a descriptor's file, for messages.
-pub fn path_of(fd: usize, path: &mut Path) -> &[u8] {
+/// Where the kernel shows a descriptor, terminated.
+pub fn link_path(fd: usize) -> [u8; 26] {
     let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
     let mut digits = [0u8; 10];
     let mut rest = fd as u32;
@@ -330,6 +382,12 @@ pub fn path_of(fd: usize, path: &mut Path) -> &[u8] {
     for (to, from) in link[14..].iter_mut().zip(digits[..count].iter().rev()) {
         *to = *from;
     }
+    link
+}
+
+/// The path of a descriptor's file.
+pub fn path_of(fd: usize, path: &mut [u8]) -> &[u8] {
+    let link = link_path(fd);
     let got = real(nr::readlink, [link.as_ptr() as usize, path.as_mut_ptr() as usize, path.len(), 0, 0, 0]);
     &path[..got.max(0) as usize]
 }

@@ -5,7 +5,7 @@ use super::descriptors::{Kind, about_to_change, kind, number};
 use super::kernel::{real, store, writable};
 use super::names::nr;
 use super::refusal::{Reason, refuse};
-use super::{Args, errno, process, stdin};
+use super::{Args, channels, errno, overlay, process, stdin};
 use crate::end::unsupported;
 use crate::snapshot::is_taken;
 
@@ -15,6 +15,9 @@ pub fn fcntl(call: usize, args: Args) -> isize {
     const F_SETFD: usize = 2;
     const F_GETFL: usize = 3;
     const F_SETFL: usize = 4;
+    const F_GETLK: usize = 5;
+    const F_SETLK: usize = 6;
+    const F_SETLKW: usize = 7;
     const F_GETOWN: usize = 9;
     const F_DUPFD_CLOEXEC: usize = 1030;
     const F_GETPIPE_SZ: usize = 1032;
@@ -23,7 +26,19 @@ pub fn fcntl(call: usize, args: Args) -> isize {
     if let Err(error) = kind(fd) {
         return error;
     }
+    const O_APPEND: usize = 0o2000;
+    if let Ok(Kind::Channel) = kind(fd)
+        && !matches!(command, F_DUPFD | F_DUPFD_CLOEXEC | F_GETFD | F_SETFD)
+    {
+        return channels::fcntl(fd, command, args[2]);
+    }
     match command {
+        F_SETFL if is_taken() && args[2] & O_APPEND != 0 && matches!(kind(fd), Ok(Kind::Regular)) => {
+            overlay::about_to_share(fd).map_or_else(|error| error, |()| real(call, args))
+        }
+        // Locks of the process itself never stand in its way.
+        F_SETLK | F_SETLKW if is_taken() => 0,
+        F_GETLK if is_taken() => answer(args[2], 2i16),
         F_DUPFD | F_DUPFD_CLOEXEC => duplicate(fd, |_| real(call, args)),
         F_GETFD | F_GETFL | F_GETOWN | F_GETPIPE_SZ | F_GET_SEALS => real(call, args),
         F_SETFD => {
@@ -55,6 +70,9 @@ pub fn ioctl(_: usize, args: Args) -> isize {
         Ok(kind) => kind,
         Err(error) => return error,
     };
+    if kind == Kind::Channel && !matches!(request, FIOCLEX | FIONCLEX) {
+        return channels::ioctl(fd, request, argument);
+    }
     match request {
         TCGETS => query(args, 36),
         TIOCGWINSZ => query(args, 8),
@@ -75,6 +93,6 @@ fn query(args: Args, len: usize) -> isize {
     real(nr::ioctl, args)
 }
 
-fn answer(address: usize, value: i32) -> isize {
+fn answer<T: Copy>(address: usize, value: T) -> isize {
     if store(address, value) { 0 } else { errno::EFAULT }
 }

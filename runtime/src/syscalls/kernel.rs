@@ -26,8 +26,6 @@ pub enum Len {
     Bytes(usize),
     /// As many bytes as this argument says.
     Argument(usize),
-    /// As many bytes as the 32-bit value that this argument points to says.
-    Pointee(usize),
 }
 
 /// Makes the system call.
@@ -44,7 +42,6 @@ pub fn pass(number: usize, args: Args, outputs: &[Output]) -> isize {
         let len = match output.len {
             Len::Bytes(len) => len,
             Len::Argument(index) => args[index],
-            Len::Pointee(index) => load::<u32>(args[index]).unwrap_or(0) as usize,
         };
         writable(args[output.argument], len);
     }
@@ -130,6 +127,16 @@ pub fn path(address: usize) -> Option<&'static [u8]> {
     }
     // SAFETY: these bytes have just been read.
     Some(unsafe { core::slice::from_raw_parts(address as *const u8, len) })
+}
+
+/// Whether two strings of bytes are the same. (The library's own comparison would be a function of libc's.)
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+/// Whether a string of bytes begins with another.
+pub fn begins(whole: &[u8], start: &[u8]) -> bool {
+    whole.len() >= start.len() && same(&whole[..start.len()], start)
 }
 
 /// Shows bytes that are meant as text, for messages.

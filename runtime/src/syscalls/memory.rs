@@ -4,14 +4,14 @@
 //! execution maps lies above it and is unmapped as one range. For mappings from before the snapshot see
 //! [`super::old_mappings`].
 //!
-//! Not covered: shared mappings of files that can be written to; addresses of the program's own choice.
+//! Not covered: what one mapping of a file shows of writes through another; addresses of the program's own choice.
 
-use super::descriptors::{number, path_of};
+use super::descriptors::{Kind, is_writable, kind, number, path_of};
 use super::errno::{EINVAL, ENOMEM};
 use super::kernel::real;
 use super::names::{name, nr};
 use super::refusal::{Reason, changes_file, changes_old_mapping, refuse};
-use super::{Args, old_mappings, state};
+use super::{Args, old_mappings, overlay, state};
 use crate::cell::Global;
 use crate::end::unsupported;
 use crate::snapshot::is_taken;
@@ -126,12 +126,24 @@ fn overlaps_runtime(address: usize, len: usize) -> bool {
     address < window.end && address.saturating_add(len) > window.start
 }
 
-/// After the snapshot, a file may be shared for reading only.
+/// After the snapshot a file that is shared for writing is one in memory.
 fn check_sharing(args: Args) {
     let [_, _, protection, flags, fd, _] = args;
-    let shared_file = flags & MAP_SHARED != 0 && flags & MAP_ANONYMOUS == 0;
-    if is_taken() && shared_file && protection & PROT_WRITE != 0 {
-        changes_file("mmap", path_of(number(fd), &mut [0; 256]));
+    if !is_taken() || flags & MAP_ANONYMOUS != 0 {
+        return;
+    }
+    let fd = number(fd);
+    let shared = flags & MAP_SHARED != 0 && protection & PROT_WRITE != 0;
+    match kind(fd) {
+        // The copy in memory: it goes when the execution ends.
+        Ok(Kind::Regular) if shared && is_writable(fd) => {
+            if overlay::about_to_share(fd).is_err() {
+                changes_file("mmap", path_of(fd, &mut [0; 256]));
+            }
+        }
+        Ok(Kind::Regular) => overlay::end_of(fd),
+        Ok(_) if shared => changes_file("mmap", path_of(fd, &mut [0; 256])),
+        _ => {}
     }
 }
 

@@ -15,6 +15,7 @@
 //! that the kernel fills are not reported to race detection.
 
 mod alias;
+mod channels;
 mod descriptors;
 pub mod errno;
 mod fcntl;
@@ -26,6 +27,7 @@ mod memory;
 pub mod names;
 mod old_mappings;
 mod openat;
+mod overlay;
 mod policy;
 mod poll;
 mod process;
@@ -35,6 +37,8 @@ pub mod signals;
 mod stdin;
 pub mod threads;
 pub mod time;
+pub mod turn;
+mod world;
 
 pub use descriptors::shared;
 pub use names::{name, nr};
@@ -51,6 +55,9 @@ pub struct State {
     signals: signals::State,
     clock: time::Clock,
     random: random::Generator,
+    /// The step at which a thread last looked for something in vain, or 0.
+    in_vain: u32,
+    umask: Option<u32>,
 }
 
 impl State {
@@ -61,6 +68,8 @@ impl State {
             signals: signals::State::new(),
             clock: time::Clock::new(),
             random: random::Generator::new(),
+            in_vain: 0,
+            umask: None,
         }
     }
 }

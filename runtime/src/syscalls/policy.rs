@@ -2,11 +2,11 @@
 
 use super::Args;
 use super::errno::{ECHILD, ENOSYS, EPERM};
-use super::files::{self, STAT_BYTES, STATFS_BYTES};
+use super::files::{self, STATFS_BYTES};
 use super::kernel::{Len, Output};
 use super::names::{HIGHEST, nr};
 use super::refusal::Reason;
-use super::{alias, fcntl, futex, memory, openat, poll, process, random, signals, time};
+use super::{alias, channels, fcntl, futex, memory, openat, overlay, poll, process, random, signals, time};
 
 pub enum Rule {
     /// Always the same answer, without the kernel.
@@ -39,6 +39,7 @@ pub fn rule(number: usize) -> Rule {
         return Never(Reason::Yet);
     }
     descriptors(number)
+        .or_else(|| sockets(number))
         .or_else(|| questions(number))
         .or_else(|| memory(number))
         .or_else(|| time_and_chance(number))
@@ -58,7 +59,10 @@ fn descriptors(number: usize) -> Option<Rule> {
         nr::writev => Do(files::writev),
         nr::lseek => Do(files::lseek),
         nr::getdents | nr::getdents64 => Do(files::getdents),
-        nr::fstat | nr::fstatfs => Do(files::query),
+        nr::fstat => Do(overlay::fstat),
+        nr::fstatfs => Do(files::fstatfs),
+        nr::preadv | nr::pwritev | nr::preadv2 | nr::pwritev2 => Do(files::vector_at),
+        nr::sendfile | nr::copy_file_range => Do(files::transfer),
         nr::fsync | nr::fdatasync | nr::syncfs | nr::sync_file_range => Do(files::sync),
         nr::sync | nr::fadvise64 | nr::readahead => Answer(0),
         nr::open => Do(openat::open),
@@ -74,6 +78,35 @@ fn descriptors(number: usize) -> Option<Rule> {
         nr::ioctl => Do(fcntl::ioctl),
         nr::poll | nr::ppoll => Do(poll::poll),
         nr::select | nr::pselect6 => Do(poll::select),
+        nr::epoll_create | nr::epoll_create1 => Do(channels::epoll_create),
+        nr::epoll_ctl => Do(channels::epoll_ctl),
+        nr::epoll_wait | nr::epoll_pwait | nr::epoll_pwait2 => Do(channels::epoll_wait),
+        nr::pipe | nr::pipe2 => Do(channels::pipe),
+        nr::eventfd | nr::eventfd2 => Do(channels::eventfd),
+        nr::timerfd_create => Do(channels::timerfd_create),
+        nr::timerfd_settime => Do(channels::timerfd_settime),
+        nr::timerfd_gettime => Do(channels::timerfd_gettime),
+        _ => return None,
+    })
+}
+
+fn sockets(number: usize) -> Option<Rule> {
+    Some(match number {
+        nr::socket => Do(channels::socket),
+        nr::socketpair => Do(channels::socketpair),
+        nr::bind => Do(channels::bind),
+        nr::listen => Do(channels::listen),
+        nr::accept | nr::accept4 => Do(channels::accept),
+        nr::connect => Do(channels::connect),
+        nr::shutdown => Do(channels::shutdown),
+        nr::sendto => Do(channels::sendto),
+        nr::recvfrom => Do(channels::recvfrom),
+        nr::sendmsg => Do(channels::sendmsg),
+        nr::recvmsg => Do(channels::recvmsg),
+        nr::getsockname => Do(channels::getsockname),
+        nr::getpeername => Do(channels::getpeername),
+        nr::getsockopt => Do(channels::getsockopt),
+        nr::setsockopt => Do(channels::setsockopt),
         _ => return None,
     })
 }
@@ -81,12 +114,10 @@ fn descriptors(number: usize) -> Option<Rule> {
 /// Calls that only ask the kernel, and whose answers do not change from one execution to the next.
 fn questions(number: usize) -> Option<Rule> {
     Some(match number {
-        nr::stat | nr::lstat => Pass(const { &[out(1, STAT_BYTES)] }),
-        nr::newfstatat | nr::statx => Do(files::query_at),
+        nr::stat | nr::lstat | nr::newfstatat | nr::statx => Do(files::stat),
         nr::statfs => Pass(const { &[out(1, STATFS_BYTES)] }),
-        nr::access | nr::faccessat | nr::faccessat2 => Pass(&[]),
-        nr::readlink => Pass(const { &[sized(1, 2)] }),
-        nr::readlinkat => Pass(const { &[sized(2, 3)] }),
+        nr::access | nr::faccessat | nr::faccessat2 => Do(overlay::access),
+        nr::readlink | nr::readlinkat => Do(overlay::readlink),
         nr::getcwd => Pass(const { &[sized(0, 1)] }),
         nr::getxattr | nr::lgetxattr | nr::fgetxattr => Pass(const { &[sized(2, 3)] }),
         nr::listxattr | nr::llistxattr | nr::flistxattr => Pass(const { &[sized(1, 2)] }),
@@ -97,8 +128,6 @@ fn questions(number: usize) -> Option<Rule> {
         nr::capget => Pass(const { &[out(0, 8), out(1, 24)] }),
         nr::sched_get_priority_max | nr::sched_get_priority_min => Pass(&[]),
         nr::mincore => Pass(const { &[sized(2, 1)] }),
-        // All that is written lies within the length given, which the kernel checks against the options' own.
-        nr::getsockopt => Pass(const { &[out(4, 4), Output { argument: 3, len: Len::Pointee(4) }] }),
         _ => return None,
     })
 }
@@ -134,7 +163,6 @@ fn time_and_chance(number: usize) -> Option<Rule> {
         nr::timer_create | nr::timer_settime | nr::timer_gettime | nr::timer_getoverrun | nr::timer_delete => {
             Never(Reason::Signal)
         }
-        nr::timerfd_create | nr::timerfd_settime | nr::timerfd_gettime => Never(Reason::Yet),
         nr::settimeofday | nr::clock_settime | nr::clock_adjtime | nr::adjtimex => Answer(EPERM),
         _ => return None,
     })
@@ -199,30 +227,27 @@ fn process(number: usize) -> Option<Rule> {
     })
 }
 
-/// Calls that change files; where the path is.
+/// Calls that change files.
 fn changes(number: usize) -> Option<Rule> {
     Some(match number {
-        nr::mkdir | nr::rmdir | nr::unlink | nr::rename | nr::chmod | nr::chown | nr::lchown | nr::truncate => {
-            Start(Reason::ChangesFile(0))
-        }
-        nr::utime | nr::utimes | nr::mknod | nr::setxattr | nr::lsetxattr | nr::removexattr | nr::lremovexattr => {
-            Start(Reason::ChangesFile(0))
-        }
-        nr::chdir | nr::chroot => Start(Reason::Yet),
-        nr::link | nr::symlink | nr::mkdirat | nr::unlinkat | nr::renameat | nr::renameat2 | nr::fchmodat => {
-            Start(Reason::ChangesFile(1))
-        }
-        nr::fchmodat2 | nr::fchownat | nr::mknodat | nr::futimesat | nr::utimensat | nr::linkat => {
-            Start(Reason::ChangesFile(1))
-        }
-        nr::symlinkat => Start(Reason::ChangesFile(2)),
-        nr::ftruncate | nr::fallocate | nr::fchmod | nr::fchown | nr::fsetxattr | nr::fremovexattr | nr::flock => {
-            Start(Reason::ChangesDescriptor(0))
-        }
-        nr::pwritev | nr::pwritev2 | nr::sendfile | nr::splice | nr::tee | nr::vmsplice => {
-            Start(Reason::ChangesDescriptor(0))
-        }
-        nr::copy_file_range => Start(Reason::ChangesDescriptor(2)),
+        nr::mkdir | nr::mkdirat => Do(overlay::mkdir),
+        nr::rmdir => Do(overlay::rmdir),
+        nr::unlink | nr::unlinkat => Do(overlay::unlink),
+        nr::rename | nr::renameat | nr::renameat2 => Do(overlay::rename),
+        nr::link | nr::linkat => Do(overlay::link),
+        nr::symlink | nr::symlinkat => Do(overlay::symlink),
+        nr::truncate => Do(overlay::truncate),
+        nr::ftruncate | nr::fallocate => Do(overlay::ftruncate),
+        nr::chmod | nr::fchmodat | nr::fchmodat2 => Do(overlay::chmod),
+        nr::fchmod => Do(overlay::fchmod),
+        nr::chown | nr::lchown | nr::fchown | nr::fchownat => Do(overlay::owner),
+        nr::utime | nr::utimes | nr::utimensat | nr::futimesat => Do(overlay::times),
+        nr::umask => Do(overlay::umask),
+        nr::memfd_create => Do(overlay::memfd_create),
+        nr::mknod | nr::setxattr | nr::lsetxattr | nr::removexattr | nr::lremovexattr => Start(Reason::ChangesFile(0)),
+        nr::mknodat => Start(Reason::ChangesFile(1)),
+        nr::fsetxattr | nr::fremovexattr | nr::flock => Start(Reason::ChangesDescriptor(0)),
+        nr::splice | nr::tee | nr::vmsplice => Start(Reason::ChangesDescriptor(0)),
         _ => return None,
     })
 }

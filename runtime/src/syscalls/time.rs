@@ -16,7 +16,8 @@ use crate::snapshot::is_taken;
 
 pub const SECOND: u64 = 1_000_000_000;
 /// 2020-01-01T00:00:00Z.
-pub const REALTIME_START: u64 = 1_577_836_800 * SECOND;
+pub const START_SECONDS: u64 = 1_577_836_800;
+pub const REALTIME_START: u64 = START_SECONDS * SECOND;
 pub const MONOTONIC_START: u64 = 1_000 * SECOND;
 const PER_QUERY: u64 = 1_000;
 
@@ -95,6 +96,16 @@ pub fn resolution(clock: i32) -> Option<u64> {
 
 pub fn realtime() -> u64 {
     now(0).unwrap_or(REALTIME_START)
+}
+
+/// What has passed since the program's start, in nanoseconds. Asking takes no time.
+pub fn elapsed() -> u64 {
+    state().clock.0
+}
+
+/// Time passes.
+pub fn advance(nanoseconds: u64) {
+    state().clock.advance(nanoseconds);
 }
 
 /// Time passes, and others may go first.

@@ -175,6 +175,9 @@ impl Order {
             {
                 [Some(object), None]
             }
+            OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => {
+                self.keys(op)
+            }
             _ => [None, None],
         }
     }
@@ -191,6 +194,7 @@ impl Order {
             OpKind::RwUnlockRead => ([Some((op.object.0, READERS)), None], Release::Merge),
             OpKind::SemPost | OpKind::BarrierArrive if most => ([Some((op.object.0, 0)), None], Release::Merge),
             OpKind::CondWait => ([Some((op.object2.0, 0)), None], Release::Set),
+            OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => (self.keys(op), Release::Merge),
             _ => ([None, None], Release::No),
         }
     }

@@ -1,0 +1,105 @@
+//! Operations on what lies outside of memory as transitions: files, pipes, sockets and their like.
+//!
+//! An operation is announced with the objects that it reads and changes; one that would have to wait brings a condition,
+//! which the scheduler asks. A thread that has found nothing [`PATIENCE`] times in a row (a poll that timed out, a read that
+//! would have blocked) is not asked again until another thread has done something or nobody else can go on: else a loop
+//! around such a call would have no end.
+
+use super::state;
+use crate::cell::Global;
+use crate::snapshot::is_taken;
+use crate::{exec, sched};
+use symdpor_abi::object::ObjectId;
+use symdpor_abi::op::{Op, OpKind};
+use symdpor_abi::outside::What;
+
+/// How often in a row a thread may find nothing.
+const PATIENCE: u8 = 3;
+
+/// The system call under way was trapped: code that is not instrumented may be in the midst of something.
+static TRAPPED: Global<bool> = Global::new(false);
+
+pub fn trapped(is: bool) {
+    *TRAPPED.get() = is;
+}
+
+type Test<'a> = &'a dyn Fn() -> bool;
+
+/// An operation of the running thread, on up to two objects.
+pub fn op(kind: OpKind, what: What, fd: Option<usize>, first: (ObjectId, u8), second: (ObjectId, u8)) -> Op {
+    let mut op = Op::new(kind, first.0);
+    op.mask = first.1;
+    (op.object2, op.mask2) = second;
+    op.arg = what.arg(fd.map(|fd| fd as u32));
+    op
+}
+
+/// Announces an operation, and waits for the running thread's turn.
+pub fn take(op: Op) {
+    take_when(op, None);
+}
+
+/// The same for one that has to wait until `ready`.
+pub fn take_when(op: Op, ready: Option<Test>) {
+    if !is_taken() {
+        match ready {
+            // With nobody else there the wait never ends; the execution that shows it begins here.
+            Some(ready) if !ready() => crate::cycle::enter(),
+            _ => return,
+        }
+    }
+    if core::mem::take(TRAPPED.get()) {
+        crate::footprint::identified(sched::current());
+    }
+    let address = ready.as_ref().map_or(0, |test| test as *const Test as usize);
+    sched::visible(op, address, 0);
+    crate::spin::changed();
+}
+
+/// Whether the condition at this address holds: that of a thread which is suspended in [`take_when`].
+pub fn is_ready(address: usize) -> bool {
+    // SAFETY: the announced condition lives on the stack of the thread that waits for it.
+    let test = unsafe { &*(address as *const Test) };
+    test()
+}
+
+/// The running thread found nothing: others shall go first.
+pub fn found_nothing() {
+    let thread = exec::me();
+    thread.in_vain = thread.in_vain.saturating_add(1);
+    thread.yields = true;
+    state().in_vain = sched::step_number();
+}
+
+/// The running thread found something.
+pub fn found() {
+    exec::me().in_vain = 0;
+}
+
+/// After the step of a thread: if it was not in vain itself, those that have looked in vain may look again.
+pub fn settle(number: u16, was_idle: bool) {
+    let in_vain = state().in_vain;
+    if in_vain == 0 || was_idle || in_vain == sched::step_number() {
+        return;
+    }
+    let exec = exec::get();
+    for (other, thread) in exec.threads[..exec.thread_count as usize].iter_mut().enumerate() {
+        if other != number as usize {
+            thread.in_vain = 0;
+        }
+    }
+}
+
+/// Whether any thread has looked for something in vain in this execution.
+pub fn any_in_vain() -> bool {
+    state().in_vain != 0
+}
+
+/// Whether a thread has looked often enough for something that has not changed.
+pub fn is_patient(thread: &crate::thread::Thread) -> bool {
+    thread.in_vain >= PATIENCE && is_outside(thread.pending.kind)
+}
+
+pub fn is_outside(kind: OpKind) -> bool {
+    matches!(kind, OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange)
+}
