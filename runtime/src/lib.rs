@@ -23,6 +23,7 @@ mod dispatch;
 mod end;
 mod exec;
 mod footprint;
+mod futex;
 mod guard;
 mod hooks;
 mod init;

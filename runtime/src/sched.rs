@@ -95,8 +95,13 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
 
 /// Blocks the running thread until another makes it ready by giving it an operation; returns when that is chosen.
 pub fn block() {
+    block_at(symdpor_abi::object::ObjectId::NONE);
+}
+
+/// The same, with the object of the operation that it will be given.
+pub fn block_at(object: symdpor_abi::object::ObjectId) {
     let thread = exec::me();
-    thread.pending = Op::new(OpKind::Waiting, symdpor_abi::object::ObjectId::NONE);
+    thread.pending = Op::new(OpKind::Waiting, object);
     announce();
     suspend();
     exec::get().pending.remove(exec::get().current);
@@ -307,6 +312,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     chosen.yields = false;
     let alternatives = match chosen.pending.kind {
         OpKind::CondSignal => cond::waiters(chosen.pending_address).max(1),
+        OpKind::FutexWake | OpKind::FutexRequeue | OpKind::FutexWakeOp => crate::futex::ways(chosen),
         _ => 1,
     };
     let len = size_of::<Step>() + 8 * words;

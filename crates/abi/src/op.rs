@@ -50,10 +50,30 @@ pub enum OpKind {
     Yield = 22,
     /// Reads from, or moves in, a file that threads share: `object` is its descriptor.
     Input = 23,
+    /// Joins the waiters of a futex, whose word it has compared. `object` of all futex operations: the queue of waiters
+    /// ([`ObjectId::futex`]), from which the word follows.
+    FutexWait = 24,
+    /// Found another value in the word than it expected.
+    FutexMismatch = 25,
+    /// `arg`: the thread woken, or `NO_THREAD`. More waiters than are to be woken make several alternatives. Only this kind
+    /// is ever pending of the three.
+    FutexWake = 26,
+    /// Wakes every thread whose last operation is a `FutexWait` on the same object.
+    FutexWakeAll = 27,
+    /// `arg`: the threads woken, as bits.
+    FutexWakeSet = 28,
+    /// Wakes some and moves others to the queue `object2`. `arg`: those woken, as bits.
+    FutexRequeue = 29,
+    /// Changes the word of `object2`, then wakes waiters of both. `arg`: those woken, as bits.
+    FutexWakeOp = 30,
+    /// A waiter's time is up: it leaves the queue.
+    FutexTimeout = 31,
+    /// A woken waiter goes on.
+    FutexWoken = 32,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 24] = [
+    pub const ALL: [OpKind; 33] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -78,6 +98,15 @@ impl OpKind {
         OpKind::PlainStore,
         OpKind::Yield,
         OpKind::Input,
+        OpKind::FutexWait,
+        OpKind::FutexMismatch,
+        OpKind::FutexWake,
+        OpKind::FutexWakeAll,
+        OpKind::FutexWakeSet,
+        OpKind::FutexRequeue,
+        OpKind::FutexWakeOp,
+        OpKind::FutexTimeout,
+        OpKind::FutexWoken,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -134,6 +163,17 @@ impl Op {
     pub const fn access(&self) -> Option<Access> {
         Some(match self.kind {
             OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::OnceDone => Access::Read,
+            // Another that woke nobody may as well come before it. Whoever wanted to wait, even in vain, may not: what made it
+            // fail does not depend on this.
+            OpKind::FutexWake if self.arg == NO_THREAD => Access::Read,
+            OpKind::FutexWait
+            | OpKind::FutexMismatch
+            | OpKind::FutexWake
+            | OpKind::FutexWakeAll
+            | OpKind::FutexWakeSet
+            | OpKind::FutexRequeue
+            | OpKind::FutexWakeOp
+            | OpKind::FutexTimeout => Access::Write,
             OpKind::AtomicStore
             | OpKind::AtomicRmw
             | OpKind::AtomicCas
@@ -149,7 +189,7 @@ impl Op {
             OpKind::MutexUnlock | OpKind::OnceEnd => Access::Release,
             OpKind::TryLock => Access::TryAcquire,
             OpKind::TryLockFailed => Access::Observe,
-            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield => return None,
+            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield | OpKind::FutexWoken => return None,
         })
     }
 
@@ -164,11 +204,22 @@ impl Op {
         }
     }
 
+    /// The word of a futex that is compared or changed.
+    pub const fn futex_word(&self) -> Option<(ObjectId, u8, Access)> {
+        let (queue, access) = match self.kind {
+            OpKind::FutexWait | OpKind::FutexMismatch | OpKind::FutexRequeue => (self.object, Access::Read),
+            OpKind::FutexWakeOp => (self.object2, Access::Write),
+            _ => return None,
+        };
+        let (word, mask) = queue.futex_word();
+        Some((word, mask, access))
+    }
+
     /// The objects touched, each with its byte mask and class of access.
     pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, u8, Access)> {
         let first = self.access().map(|a| (self.object, self.mask, a));
         let second = self.access2().map(|a| (self.object2, self.mask2, a));
-        [first, second].into_iter().flatten()
+        [first, second, self.futex_word()].into_iter().flatten()
     }
 
     /// Whether this is a read only because it failed to be a write.
@@ -184,6 +235,9 @@ impl Op {
     /// Whether the two have an object in common at all. A quick no: most pairs of operations have none.
     const fn may_touch_same(&self, other: &Op) -> bool {
         let (a, b) = (self.object2.0, other.object2.0);
+        if self.futex_word().is_some() || other.futex_word().is_some() {
+            return true;
+        }
         self.object.0 == other.object.0 || (a != 0 && (a == other.object.0 || a == b)) || (b != 0 && b == self.object.0)
     }
 

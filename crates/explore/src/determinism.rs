@@ -130,20 +130,30 @@ pub(crate) fn follows(plan: &Plan, execution: &Execution, from: usize) -> Option
 
 /// Whether two operations may be the same pending operation, executed in different states.
 fn may_be_same(a: &Op, b: &Op) -> bool {
+    // A waiter on a futex may be moved to another.
+    let moves = |op: &Op| matches!(op.kind, OpKind::FutexTimeout | OpKind::FutexWoken);
+    if moves(a) && moves(b) {
+        return true;
+    }
     let place = |op: &Op| (op.object, op.mask, op.object2, op.mask2);
     family(a.kind) & family(b.kind) != 0 && place(a) == place(b)
 }
 
 /// The pending operations that may become this one, as a bit set.
-fn family(kind: OpKind) -> u32 {
-    const CAS: u32 = 1 << OpKind::AtomicCas as u32;
-    const TRY: u32 = 1 << OpKind::TryLock as u32;
-    const ONCE: u32 = 1 << OpKind::Once as u32;
+fn family(kind: OpKind) -> u64 {
+    const CAS: u64 = 1 << OpKind::AtomicCas as u32;
+    const TRY: u64 = 1 << OpKind::TryLock as u32;
+    const ONCE: u64 = 1 << OpKind::Once as u32;
+    const FUTEX_WAIT: u64 = 1 << OpKind::FutexWait as u32;
+    const FUTEX_REQUEUE: u64 = 1 << OpKind::FutexRequeue as u32;
+    const FUTEX_WAKE: u64 = 1 << OpKind::FutexWake as u32;
     let own = 1 << kind as u32;
     match kind {
         OpKind::AtomicLoad | OpKind::AtomicRmw => own | CAS,
         OpKind::MutexLock | OpKind::TryLockFailed => own | TRY,
         OpKind::OnceBegin | OpKind::OnceDone => own | ONCE,
+        OpKind::FutexMismatch => own | FUTEX_WAIT | FUTEX_REQUEUE,
+        OpKind::FutexWakeAll | OpKind::FutexWakeSet => own | FUTEX_WAKE,
         _ => own,
     }
 }

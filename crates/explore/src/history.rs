@@ -75,6 +75,17 @@ fn waits(op: &Op) -> bool {
     op.kind == OpKind::OnceDone || op.access() == Some(Access::Acquire)
 }
 
+/// Whether a thread whose last operation this is waits to be woken by another.
+fn goes_to_sleep(op: &Op) -> bool {
+    matches!(op.kind, OpKind::CondWait | OpKind::FutexWait)
+}
+
+/// The threads that an operation's argument names as bits.
+fn named_threads(op: &Op) -> impl Iterator<Item = ThreadId> + use<> {
+    let bits = op.arg;
+    (0..32).filter(move |t| bits & 1 << t != 0).map(ThreadId)
+}
+
 /// The thread that an operation's argument names.
 pub fn named_thread(op: &Op) -> Option<ThreadId> {
     u16::try_from(op.arg).ok().map(ThreadId)
@@ -119,14 +130,15 @@ impl History {
         self.threads.get(thread.index()).is_some_and(|t| t.created_by != NONE || !t.events.is_empty())
     }
 
-    /// Whether a thread waits on a condition variable and has not been woken.
+    /// Whether a thread waits on a condition variable or a futex and has not been woken.
     pub fn is_waiting(&self, thread: ThreadId) -> bool {
         let Some(state) = self.threads.get(thread.index()) else { return false };
         let last = state.events.last().and_then(|&e| self.events.get(e as usize));
-        state.woken_by == NONE && last.is_some_and(|e| e.op.kind == OpKind::CondWait)
+        state.woken_by == NONE && last.is_some_and(|e| goes_to_sleep(&e.op))
     }
 
-    /// The threads that wait on a condition variable, in the order in which they began to.
+    /// The threads that wait on a condition variable or a futex, in the order in which they began to. Not after threads have
+    /// been moved from one futex to another.
     pub fn waiters(&self, condition: ObjectId) -> Vec<ThreadId> {
         let waits = |t: &ThreadId| {
             let last = self.threads[t.index()].events.last().and_then(|&e| self.events.get(e as usize));
@@ -135,6 +147,11 @@ impl History {
         let mut waiters: Vec<ThreadId> = (0..self.threads.len()).map(|t| ThreadId(t as u16)).filter(waits).collect();
         waiters.sort_by_key(|t| self.threads[t.index()].events.last().copied());
         waiters
+    }
+
+    /// Whether waiters have been moved from one futex to another.
+    pub fn has_moved(&self) -> bool {
+        self.events.iter().any(|e| e.op.kind == OpKind::FutexRequeue)
     }
 
     /// For each thread, one more than the position of its last event that happens before the event at `position`, or is it.
@@ -336,21 +353,26 @@ impl History {
     fn wake(&mut self, op: &Op, position: u32) {
         match (op.kind, named_thread(op)) {
             (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = position,
-            (OpKind::CondSignal, Some(waiter)) => {
-                let state = self.thread(waiter);
-                if state.woken_by == NONE {
-                    state.woken_by = position;
-                }
+            (OpKind::CondSignal | OpKind::FutexWake, Some(waiter)) => self.wake_one(waiter, position),
+            (OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp, _) => {
+                named_threads(op).for_each(|waiter| self.wake_one(waiter, position));
             }
-            (OpKind::CondBroadcast, _) => self.wake_all(op, position),
+            (OpKind::CondBroadcast | OpKind::FutexWakeAll, _) => self.wake_all(op, position),
             _ => {}
+        }
+    }
+
+    fn wake_one(&mut self, waiter: ThreadId, position: u32) {
+        let state = self.thread(waiter);
+        if state.woken_by == NONE {
+            state.woken_by = position;
         }
     }
 
     fn wake_all(&mut self, broadcast: &Op, position: u32) {
         for thread in &mut self.threads {
             let last = thread.events.last().and_then(|&e| self.events.get(e as usize));
-            let waits = last.is_some_and(|e| e.op.kind == OpKind::CondWait && e.op.object == broadcast.object);
+            let waits = last.is_some_and(|e| goes_to_sleep(&e.op) && e.op.object == broadcast.object);
             if waits && thread.woken_by == NONE {
                 thread.woken_by = position;
             }
@@ -360,7 +382,16 @@ impl History {
     fn unwake(&mut self, op: &Op, position: u32) {
         match (op.kind, named_thread(op)) {
             (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = NONE,
-            (OpKind::CondSignal | OpKind::CondBroadcast, _) => {
+            (
+                OpKind::CondSignal
+                | OpKind::CondBroadcast
+                | OpKind::FutexWake
+                | OpKind::FutexWakeAll
+                | OpKind::FutexWakeSet
+                | OpKind::FutexRequeue
+                | OpKind::FutexWakeOp,
+                _,
+            ) => {
                 let woken = self.threads.iter_mut().filter(|t| t.woken_by == position);
                 woken.for_each(|t| t.woken_by = NONE);
             }

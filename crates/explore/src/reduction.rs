@@ -347,7 +347,14 @@ impl<S: Strategy> Reduction<S> {
     fn may_skip_way(&mut self, position: usize, thread: ThreadId, op: Op) -> Leave {
         let Some(symmetry) = &mut self.symmetry else { return Leave::No };
         let way = self.tree.alternative(position) as usize;
-        let Some(&woken) = self.history.waiters(op.object).get(way).filter(|_| op.kind == OpKind::CondSignal) else {
+        let waiters = self.history.waiters(op.object);
+        // Threads that wait for other bits of a futex, or were moved to it from another, are not among the ways.
+        let one_way_each = match op.kind {
+            OpKind::CondSignal => true,
+            OpKind::FutexWake => !self.history.has_moved() && waiters.len() == self.tree.alternatives(position) as usize,
+            _ => false,
+        };
+        let Some(&woken) = waiters.get(way).filter(|_| one_way_each) else {
             return Leave::No;
         };
         let started = symmetry.timer.start();

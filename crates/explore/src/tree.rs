@@ -149,6 +149,11 @@ impl Tree {
         self.choices[position].alternative
     }
 
+    /// How many ways there are.
+    pub fn alternatives(&self, position: usize) -> u16 {
+        self.nodes[position].alternatives
+    }
+
     /// Another way for the operation of the last node's current branch.
     pub fn next_alternative(&mut self, position: usize) -> bool {
         let node = &mut self.nodes[position];

@@ -8,6 +8,7 @@ pub mod locks;
 pub mod memory;
 pub mod process;
 pub mod random;
+pub mod raw;
 pub mod refused;
 pub mod threads;
 pub mod time;

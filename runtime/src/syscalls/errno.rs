@@ -11,6 +11,7 @@ pub const EMFILE: isize = -24;
 pub const ESPIPE: isize = -29;
 pub const ERANGE: isize = -34;
 pub const ENOSYS: isize = -38;
+pub const ETIMEDOUT: isize = -110;
 
 /// Sets the C library's `errno` of the running thread.
 pub fn set(error: isize) {

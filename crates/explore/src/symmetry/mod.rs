@@ -178,7 +178,7 @@ impl Symmetry {
             below.before_creation(child, thread);
         }
         let node = &mut self.nodes[position];
-        if let (OpKind::CondSignal, Some(woken)) = (op.kind, named_thread(op)) {
+        if let (OpKind::CondSignal | OpKind::FutexWake, Some(woken)) = (op.kind, named_thread(op)) {
             node.current.merge(&below);
             node.ways.push((woken, Rc::new(below)));
         } else {
