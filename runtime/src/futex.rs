@@ -10,7 +10,7 @@ use crate::snapshot;
 use crate::spin;
 use crate::thread::Thread;
 use symdpor_abi::object::ObjectId;
-use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+use symdpor_abi::op::{LIMITED, NO_THREAD, Op, OpKind};
 
 /// In `Thread::waits_for`: a futex, not a condition variable. Words of futexes are aligned.
 const MARK: usize = 1;
@@ -153,13 +153,15 @@ fn wake_up(thread: &mut Thread) {
     thread.pending.kind = OpKind::FutexWoken;
 }
 
-/// Waits if the word has the value. `limit`: called when time is up; without one it waits for ever.
+/// Waits if the word has the value. `limit`: when time is up, on the runtime's clock.
 pub fn wait(address: usize, expected: u32, bits: u32, limit: Option<u64>) -> Woken {
     if !snapshot::is_taken() && word(address) != expected {
         return Woken::Mismatch;
     }
     crate::cycle::enter();
-    sched::visible(op(OpKind::FutexWait, address), address, 0);
+    let mut wait = op(OpKind::FutexWait, address);
+    wait.arg = if limit.is_some() { LIMITED } else { 0 };
+    sched::visible(wait, address, 0);
     let value = word(address) as u64;
     sched::values(value, value);
     spin::read(address, 4);

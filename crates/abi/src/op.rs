@@ -50,7 +50,7 @@ pub enum OpKind {
     Yield = 22,
     /// Reads from, or moves in, a file that threads share: `object` is its descriptor.
     Input = 23,
-    /// Joins the waiters of a futex, whose word it has compared. `object` of all futex operations: the queue of waiters
+    /// Joins the waiters of a futex, whose word it has compared; `arg` = [`LIMITED`] if its time is limited. `object` of all futex operations: the queue of waiters
     /// ([`ObjectId::futex`]), from which the word follows.
     FutexWait = 24,
     /// Found another value in the word than it expected.
@@ -121,6 +121,9 @@ pub const NO_THREAD: u32 = u32::MAX;
 /// that would have waited), an `AtomicLoad` that was a failed compare-and-exchange (0 for a load). The explorers need it:
 /// the try-lock could also have gone before the unlock that came before it, and failed; for the other see [`dependent`].
 pub const TRIED: u32 = 1;
+
+/// `Op::arg` of a `FutexWait` with a time limit.
+pub const LIMITED: u32 = 1;
 
 /// One visible operation: what it does, to which objects. Says nothing of who does it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -14,7 +14,7 @@
 
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
-use symdpor_abi::op::{Access, Op, OpKind};
+use symdpor_abi::op::{Access, LIMITED, Op, OpKind};
 use symdpor_trace::{ObjectId, ThreadId, ThreadSet};
 
 /// An event that an operation of another thread could have preceded.
@@ -96,6 +96,7 @@ impl History {
     pub fn push(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
         let position = self.events.len() as u32;
         self.races(thread, op, races);
+        self.limited_waits(op, position, races);
         if let (OpKind::ThreadJoin, Some(target)) = (op.kind, named_thread(op)) {
             self.join(self.last_event(target));
         }
@@ -360,6 +361,27 @@ impl History {
             (OpKind::CondBroadcast | OpKind::FutexWakeAll, _) => self.wake_all(op, position),
             _ => {}
         }
+    }
+
+    /// A waiter with a time limit that `op` wakes could have given up before, but has no event that says so.
+    fn limited_waits(&self, op: &Op, position: u32, races: &mut Vec<Race>) {
+        let woken: Vec<ThreadId> = match op.kind {
+            OpKind::FutexWake => named_thread(op).into_iter().collect(),
+            OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp => named_threads(op).collect(),
+            OpKind::FutexWakeAll => self.waiters(op.object),
+            _ => return,
+        };
+        for thread in woken.into_iter().filter(|&t| self.is_waiting(t) && self.is_limited(t)) {
+            let initials = ThreadSet::from_iter([thread]);
+            races.push(Race { earlier: position as usize, thread, initials, first: thread });
+        }
+    }
+
+    /// Whether a thread's last event is a wait on a futex with a time limit.
+    fn is_limited(&self, thread: ThreadId) -> bool {
+        let last = self.threads.get(thread.index()).and_then(|t| t.events.last());
+        let op = last.and_then(|&e| self.events.get(e as usize)).map(|e| &e.op);
+        op.is_some_and(|op| op.kind == OpKind::FutexWait && op.arg == LIMITED)
     }
 
     fn wake_one(&mut self, waiter: ThreadId, position: u32) {

@@ -56,6 +56,7 @@ pub enum Kind {
     Ends,
     Once,
     Spins,
+    Futexes,
     /// Many threads that do little.
     Crowd,
     /// Two threads that do much.
@@ -65,7 +66,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -75,6 +76,7 @@ impl Kind {
         Kind::Ends,
         Kind::Once,
         Kind::Spins,
+        Kind::Futexes,
         Kind::Crowd,
         Kind::Deep,
         Kind::Twins,
@@ -133,6 +135,16 @@ impl Kind {
                 G::spawn,
                 G::repeat,
                 G::check,
+            ],
+            Kind::Futexes => &[
+                G::atom,
+                G::branch,
+                G::locked,
+                G::futex_wait,
+                G::futex_wait,
+                G::futex_wake,
+                G::futex_wake,
+                G::futex_move,
             ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
@@ -437,6 +449,43 @@ impl Generator {
         if locked {
             code.push(Instr::Unlock(m));
         }
+    }
+
+    fn futex_value(&mut self, code: &mut Vec<Instr>, cell: u8) {
+        let view = View { lanes: 2, ..View::whole(cell) };
+        code.push(if self.rng.percent(70) { Instr::Store(view, 1) } else { Instr::Store(View::whole(cell), 1) });
+    }
+
+    fn futex_wait(&mut self, code: &mut Vec<Instr>) {
+        let (r, cell) = (self.reg(), self.rng.byte(2));
+        code.push(Instr::FutexWait(r, cell, self.rng.value(2), self.rng.percent(25)));
+        if self.rng.percent(50) {
+            let mut inner = Vec::new();
+            self.atom_or_plain(&mut inner);
+            code.push(Instr::If(r, self.rng.value(3), inner.len() as u8));
+            code.extend(inner);
+        }
+    }
+
+    fn futex_wake(&mut self, code: &mut Vec<Instr>) {
+        let (r, cell) = (self.reg(), self.rng.byte(2));
+        if self.rng.percent(50) {
+            self.futex_value(code, cell);
+        }
+        code.push(Instr::FutexWake(r, cell, self.rng.pick(&[1, 1, 1, 2, 9])));
+        if self.rng.percent(20) {
+            code.push(Instr::If(r, self.rng.value(3), 1));
+            self.atom(code);
+        }
+    }
+
+    fn futex_move(&mut self, code: &mut Vec<Instr>) {
+        let cell = self.rng.byte(2);
+        code.push(if self.rng.percent(70) {
+            Instr::FutexRequeue(cell, 1 - cell, self.rng.pick(&[1, 1, 9]), self.rng.value(2))
+        } else {
+            Instr::FutexWakeOp(cell, 1 - cell, self.rng.value(2))
+        });
     }
 
     fn spin(&mut self, code: &mut Vec<Instr>) {

@@ -3,9 +3,10 @@
 //! A transition is one visible operation and the invisible ones after it, as in the real runtime. Plain accesses are
 //! invisible and checked by happens-before (sequentially consistent atomics, mutexes, once, creation, join).
 
+use crate::futex;
 use crate::program::*;
 use symdpor_abi::object::Region;
-use symdpor_abi::op::{NO_THREAD, TRIED, dependent};
+use symdpor_abi::op::{LIMITED, NO_THREAD, TRIED, dependent};
 use symdpor_trace::{ObjectId, Op, OpKind};
 
 pub type Clock = [u8; THREADS];
@@ -19,6 +20,10 @@ pub enum Phase {
     /// Woken, has to lock the mutex again.
     Woken,
     Ended,
+    /// Waits on the futex of a cell, perhaps with a time limit.
+    Futex(u8, bool),
+    /// Woken from one.
+    FutexWoken,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -73,6 +78,8 @@ pub struct State {
     mutexes: [Mutex; MUTEXES],
     /// Waiters in the order of waiting.
     conds: [Vec<u8>; CONDS],
+    /// The same of futexes.
+    pub futexes: [Vec<u8>; CELLS],
     onces: [(OnceState, Clock); ONCES],
     /// Who runs each `Once`.
     running_once: [u8; ONCES],
@@ -122,7 +129,7 @@ fn join(clock: &mut Clock, other: &Clock) {
     clock.iter_mut().zip(other).for_each(|(a, b)| *a = (*a).max(*b));
 }
 
-fn object(kind: u64, number: u8) -> ObjectId {
+pub fn object(kind: u64, number: u8) -> ObjectId {
     ObjectId::new(Region::Heap, (kind << 16) | ((number as u64 + 1) * 8))
 }
 
@@ -164,6 +171,7 @@ impl State {
             plain: Default::default(),
             mutexes: [free; MUTEXES],
             conds: Default::default(),
+            futexes: Default::default(),
             onces: [(OnceState::Fresh, [0; THREADS]); ONCES],
             threads: vec![Thread::new(0, 0, [0; THREADS])],
             running_once: [NOBODY; ONCES],
@@ -187,6 +195,9 @@ impl State {
             Phase::Ended => return None,
             Phase::Waiting => return Some(Op::new(OpKind::Waiting, ObjectId::NONE)),
             Phase::Woken => return Some(mutex_op(OpKind::MutexLock, wait_mutex(instr))),
+            Phase::Futex(cell, true) => return Some(futex::op(OpKind::FutexTimeout, cell)),
+            Phase::Futex(cell, false) => return Some(futex::op(OpKind::Waiting, cell)),
+            Phase::FutexWoken => return Some(futex::op(OpKind::FutexWoken, 0)),
             Phase::Running => {}
         }
         Some(match instr {
@@ -204,6 +215,10 @@ impl State {
             Instr::Wait(c, m) => wait_op(c, m),
             Instr::Signal(c) => Op::new(OpKind::CondSignal, object(3, c)),
             Instr::Broadcast(c) => Op::new(OpKind::CondBroadcast, object(3, c)),
+            Instr::FutexWait(_, cell, _, limited) => with_arg(futex::op(OpKind::FutexWait, cell), limited as u32 * LIMITED),
+            Instr::FutexWake(_, cell, _) => futex::op(OpKind::FutexWake, cell),
+            Instr::FutexRequeue(one, other, ..) => futex::op_with(OpKind::FutexRequeue, one, other),
+            Instr::FutexWakeOp(one, other, _) => futex::op_with(OpKind::FutexWakeOp, one, other),
             Instr::Once(o, _) => Op::new(OpKind::Once, object(4, o)),
             Instr::OnceEnd(o) => Op::new(OpKind::OnceEnd, object(4, o)),
             Instr::Create(..) => Op::new(OpKind::ThreadCreate, ObjectId::THREADS),
@@ -218,7 +233,8 @@ impl State {
     pub fn enabled(&self, program: &Program, t: usize) -> bool {
         let Some(instr) = self.instr(program, t) else { return false };
         match (self.threads[t].phase, instr) {
-            (Phase::Ended | Phase::Waiting, _) => false,
+            (Phase::Ended | Phase::Waiting | Phase::Futex(_, false), _) => false,
+            (Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
             (_, Instr::Spin(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
             (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
@@ -236,8 +252,10 @@ impl State {
     /// In how many ways the thread's next operation can go.
     pub fn alternatives(&self, program: &Program, t: usize) -> u16 {
         match self.instr(program, t) {
+            _ if self.threads[t].phase != Phase::Running => 1,
             Some(Instr::Signal(c)) => self.conds[c as usize].len().max(1) as u16,
-            _ => 1,
+            Some(instr) => self.futex_ways(instr),
+            None => 1,
         }
     }
 
@@ -249,7 +267,7 @@ impl State {
         if stop.is_none() && !self.atomic_in_order(t, &op) {
             stop = Some(Stop::Race);
         }
-        if matches!(op.kind, OpKind::AtomicStore | OpKind::AtomicRmw) {
+        if matches!(op.kind, OpKind::AtomicStore | OpKind::AtomicRmw | OpKind::FutexWakeOp) {
             self.wake_spinners(program, &op);
         }
         // What comes after the operation is not covered by what the operation itself released.
@@ -298,6 +316,9 @@ impl State {
             self.threads[t].pc += 1;
             return (pending, None);
         }
+        if let Phase::Futex(..) | Phase::FutexWoken = self.threads[t].phase {
+            return (self.leave_futex(t, instr, pending), None);
+        }
         if !matches!(instr, Instr::Wait(..)) && instr.spins_on() == [None, None] {
             self.threads[t].pc += 1;
         }
@@ -323,6 +344,9 @@ impl State {
                 waiters.iter().for_each(|&w| self.threads[w as usize].phase = Phase::Woken);
                 (pending, None)
             }
+            Instr::FutexWait(..) | Instr::FutexWake(..) | Instr::FutexRequeue(..) | Instr::FutexWakeOp(..) => {
+                (self.futex(t, instr, alternative, pending), None)
+            }
             Instr::Once(o, skip) => (self.once(t, o, skip, pending), None),
             Instr::OnceEnd(o) => {
                 self.running_once[o as usize] = NOBODY;
@@ -346,7 +370,7 @@ impl State {
         }
     }
 
-    fn digest(&self, view: View) -> i8 {
+    pub fn digest(&self, view: View) -> i8 {
         let mix = |d: i8, v: i8| d.wrapping_mul(3).wrapping_add(v);
         let first = self.cells[view.cell as usize][view.from as usize];
         if view.places().all(|(c, l)| self.cells[c][l] == first) {
@@ -405,7 +429,7 @@ impl State {
         }
     }
 
-    fn acquire(&mut self, t: usize, view: View) {
+    pub fn acquire(&mut self, t: usize, view: View) {
         if view.relaxed {
             return;
         }
@@ -415,7 +439,7 @@ impl State {
         }
     }
 
-    fn store(&mut self, t: usize, view: View, keep: bool, value: impl Fn(i8) -> i8) {
+    pub fn store(&mut self, t: usize, view: View, keep: bool, value: impl Fn(i8) -> i8) {
         let clock = self.threads[t].clock;
         for (cell, lane) in view.places() {
             let place = &mut self.cells[cell][lane];
@@ -570,13 +594,17 @@ impl State {
     /// Notes an atomic access, and whether it is ordered with the plain ones.
     fn atomic_in_order(&mut self, t: usize, op: &Op) -> bool {
         let write = match op.kind {
-            OpKind::AtomicLoad => false,
-            OpKind::AtomicStore | OpKind::AtomicRmw => true,
+            OpKind::AtomicLoad | OpKind::FutexWait | OpKind::FutexMismatch | OpKind::FutexRequeue => false,
+            OpKind::AtomicStore | OpKind::AtomicRmw | OpKind::FutexWakeOp => true,
             _ => return true,
         };
         let clock = self.threads[t].clock;
         let mut in_order = true;
-        for cell in (0..CELLS).filter(|&c| [op.object, op.object2].contains(&object(1, c as u8))) {
+        let places = match op.futex_word() {
+            Some((word, ..)) => [word, ObjectId::NONE],
+            None => [op.object, op.object2],
+        };
+        for cell in (0..CELLS).filter(|&c| places.contains(&object(1, c as u8))) {
             let raw = &mut self.raw[cell];
             in_order &= ordered(&raw.plain_writes, &clock).is_ok();
             in_order &= !write || ordered(&raw.plain_reads, &clock).is_ok();

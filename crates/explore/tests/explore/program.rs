@@ -85,6 +85,15 @@ pub enum Instr {
     /// The register gets the first register of the thread joined.
     JoinResult(u8, u8),
     Exit(u8),
+    /// Waits if the lower half of a cell is the value, perhaps with a time limit. The register says what became of it: 0 woken,
+    /// 1 another value, 2 time is up.
+    FutexWait(u8, u8, i8, bool),
+    /// Wakes so many; the register gets how many there were.
+    FutexWake(u8, u8, u8),
+    /// If the first one's word is the value, wakes one waiter and moves so many to the second.
+    FutexRequeue(u8, u8, u8, i8),
+    /// Sets the second one's word, wakes one waiter of the first, and one of the second if its word was 0.
+    FutexWakeOp(u8, u8, i8),
     Yield,
     /// If the register has the value: the next n instructions; else skips them.
     If(u8, i8, u8),

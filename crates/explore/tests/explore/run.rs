@@ -139,6 +139,12 @@ impl Run<'_> {
             return Some(choice);
         }
         let awake: ThreadSet = enabled.iter().filter(|t| !self.sleep.contains(*t)).collect();
+        // Time is up only if nobody else wants to go on.
+        let limited = |t: &ThreadId| {
+            self.state.pending(self.program, t.index()).is_some_and(|op| op.kind == OpKind::FutexTimeout)
+        };
+        let ready: ThreadSet = awake.iter().filter(|t| !limited(t)).collect();
+        let awake = if ready.is_empty() { awake } else { ready };
         let thread = default_choice(&awake, self.steps.last().map(|s| (s.thread, &s.op)))?;
         Some(Choice { thread, alternative: 0 })
     }
