@@ -38,6 +38,7 @@ mod once;
 mod output;
 mod pool;
 mod races;
+mod repeat;
 mod sched;
 mod set;
 mod snapshot;

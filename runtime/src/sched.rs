@@ -64,6 +64,7 @@ pub fn reset() {
     crate::races::begin_execution();
     crate::watch::reset();
     crate::footprint::reset();
+    crate::repeat::reset();
 }
 
 pub fn current() -> u16 {
@@ -183,6 +184,7 @@ fn choose() -> u16 {
         crate::memory::tell();
         end::finish(Outcome::Asked);
     }
+    crate::repeat::look(run.step as u32);
     if run.step >= channel::header().max_steps as usize {
         end::finish(Outcome::StepLimit);
     }
@@ -227,6 +229,7 @@ fn note_idleness(thread: &mut Thread, step: &Step) {
         OpKind::AtomicRmw => step.flags & VALUES != 0 && step.old_value == step.new_value,
         _ => false,
     };
+    crate::repeat::made(step.op.kind, idle);
     thread.idle_ops = if idle { thread.idle_ops + 1 } else { 0 };
     if step.op.kind == OpKind::Yield || thread.idle_ops >= IDLE_LIMIT {
         thread.yields = true;

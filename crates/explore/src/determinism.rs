@@ -207,4 +207,8 @@ impl<E: Explorer> Explorer for Checked<E> {
     fn depth(&self) -> usize {
         self.inner.depth()
     }
+
+    fn is_endless(&self) -> bool {
+        self.inner.is_endless()
+    }
 }

@@ -152,6 +152,7 @@ impl<S: Strategy> Reduction<S> {
         if execution.end == End::Cut {
             self.tree.cut();
         }
+        self.tree.ended(execution.end);
         self.end(execution, execution.steps.len());
         Analysed::ToItsEnd
     }
@@ -185,6 +186,7 @@ impl<S: Strategy> Reduction<S> {
             self.reverse_races();
         }
         self.end(execution, position);
+        self.tree.ended(End::SleepBlocked);
         self.tree.pop();
         Analysed::Blocked
     }
@@ -230,6 +232,9 @@ impl<S: Strategy> Reduction<S> {
         if let Some(symmetry) = &mut self.symmetry {
             let started = symmetry.timer.start();
             symmetry.end(&pending, &ended, &mut self.history);
+            if matches!(execution.end, End::Repeated(_)) {
+                symmetry.is_incomplete();
+            }
             symmetry.timer.stop(started);
         }
     }
@@ -351,7 +356,9 @@ impl<S: Strategy> Reduction<S> {
         // Threads that wait for other bits of a futex, or were moved to it from another, are not among the ways.
         let one_way_each = match op.kind {
             OpKind::CondSignal => true,
-            OpKind::FutexWake => !self.history.has_moved() && waiters.len() == self.tree.alternatives(position) as usize,
+            OpKind::FutexWake => {
+                !self.history.has_moved() && waiters.len() == self.tree.alternatives(position) as usize
+            }
             _ => false,
         };
         let Some(&woken) = waiters.get(way).filter(|_| one_way_each) else {
@@ -443,6 +450,10 @@ impl<S: Strategy> Explorer for Reduction<S> {
 
     fn symmetry(&self) -> Counters {
         self.symmetry.as_ref().map_or(Counters::default(), |s| Counters { nanos: s.timer.nanos(), ..s.counters })
+    }
+
+    fn is_endless(&self) -> bool {
+        self.tree.is_endless()
     }
 
     fn depth(&self) -> usize {

@@ -9,7 +9,7 @@
 //! in the trace, and that thread is awake from there on.
 
 use symdpor_abi::op::{Op, dependent};
-use symdpor_trace::{Choice, Plan, Step, ThreadId, ThreadSet};
+use symdpor_trace::{Choice, End, Plan, Step, ThreadId, ThreadSet};
 
 /// A state of the current execution.
 #[derive(Default)]
@@ -26,6 +26,10 @@ pub struct Node {
     alternatives: u16,
     /// The current branch ended in an error: what the thread would have done after it was not seen.
     cut: bool,
+    /// An execution came back to this state.
+    repeated: bool,
+    /// An execution from here came to an end, or may have: some of what was left out.
+    ends: bool,
     /// Its sleepers: those inherited, and those explored here.
     inherited: (usize, usize),
     own: (usize, usize),
@@ -53,11 +57,13 @@ pub struct Tree {
     choices: Vec<Choice>,
     sleepers: Vec<Sleeper>,
     use_sleep: bool,
+    /// From some state all executions come back to it.
+    endless: bool,
 }
 
 impl Tree {
     pub fn new(use_sleep: bool) -> Tree {
-        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep }
+        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep, endless: false }
     }
 
     pub fn depth(&self) -> usize {
@@ -111,6 +117,7 @@ impl Tree {
         node.done.clear();
         node.done.insert(step.thread);
         node.sleep.remove(step.thread);
+        (node.repeated, node.ends) = (false, inherited.0 != inherited.1);
         node.inherited = inherited;
         node.own = (self.sleepers.len(), self.sleepers.len());
     }
@@ -208,6 +215,7 @@ impl Tree {
         } else {
             node.done.insert(thread);
         }
+        self.ends(position + 1);
         self.put_to_sleep(position, thread, op);
     }
 
@@ -235,7 +243,33 @@ impl Tree {
         }
     }
 
+    /// An execution has ended, in the last node's branch. One that came back to a state must not keep threads that it ran past from
+    /// running: whoever could go first on the way round is explored there.
+    pub fn ended(&mut self, end: End) {
+        let depth = self.choices.len();
+        let End::Repeated(since) = end else { return self.ends(depth) };
+        for node in &mut self.nodes[since.min(depth)..depth] {
+            node.backtrack.union_with(&node.enabled);
+        }
+        if let Some(node) = self.nodes[..depth].get_mut(since) {
+            node.repeated = true;
+        }
+    }
+
+    fn ends(&mut self, depth: usize) {
+        let open = self.nodes[..depth].iter_mut().rev().take_while(|n| !n.ends);
+        open.for_each(|n| n.ends = true);
+    }
+
+    /// Whether there is a state from which all executions come back to it.
+    pub fn is_endless(&self) -> bool {
+        self.endless
+    }
+
     pub fn pop(&mut self) {
+        if let Some(node) = self.choices.len().checked_sub(1).map(|last| &self.nodes[last]) {
+            self.endless |= node.repeated && !node.ends;
+        }
         self.choices.pop();
     }
 

@@ -186,6 +186,11 @@ impl Symmetry {
         }
     }
 
+    /// What would have come after the end of the execution was seen elsewhere.
+    pub fn is_incomplete(&mut self) {
+        self.carry.set_partial();
+    }
+
     /// Whether a signal need not wake `thread`, because it has been explored how it wakes a twin of it.
     pub fn may_skip_way(
         &mut self,

@@ -51,7 +51,17 @@ fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Option
 
 /// Operations that turn out differently wake sleepers before it is known how: then a class may be run twice.
 fn is_plain(program: &Program) -> bool {
-    let undecided = |i: &Instr| matches!(i, Instr::Cas(..) | Instr::TryLock(..) | Instr::Once(..));
+    let undecided = |i: &Instr| {
+        matches!(
+            i,
+            Instr::Cas(..)
+                | Instr::TryLock(..)
+                | Instr::Once(..)
+                | Instr::FutexWait(..)
+                | Instr::FutexWake(..)
+                | Instr::FutexRequeue(..)
+        )
+    };
     let spins = |i: &Instr| i.spins_on() != [None, None];
     !program.codes.iter().flatten().any(|i| undecided(i) || spins(i))
 }

@@ -215,7 +215,9 @@ impl State {
             Instr::Wait(c, m) => wait_op(c, m),
             Instr::Signal(c) => Op::new(OpKind::CondSignal, object(3, c)),
             Instr::Broadcast(c) => Op::new(OpKind::CondBroadcast, object(3, c)),
-            Instr::FutexWait(_, cell, _, limited) => with_arg(futex::op(OpKind::FutexWait, cell), limited as u32 * LIMITED),
+            Instr::FutexWait(_, cell, _, limited) => {
+                with_arg(futex::op(OpKind::FutexWait, cell), limited as u32 * LIMITED)
+            }
             Instr::FutexWake(_, cell, _) => futex::op(OpKind::FutexWake, cell),
             Instr::FutexRequeue(one, other, ..) => futex::op_with(OpKind::FutexRequeue, one, other),
             Instr::FutexWakeOp(one, other, _) => futex::op_with(OpKind::FutexWakeOp, one, other),
