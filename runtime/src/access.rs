@@ -49,8 +49,8 @@ fn check(address: usize, len: usize, site: usize, writes: bool) {
     }
     if writes {
         spin::stored(address);
+        crate::repeat::store(address, len);
     }
-    crate::repeat::plain(address, len, writes);
     if channel::says(options::VISIBLE_ALL | options::WATCH) {
         slow(address, len, site, writes);
     }

@@ -7,16 +7,14 @@
 //! since is kept. Looked for only once threads have tried in vain, and forgotten whenever something happens that is not followed:
 //! calls of unknown code, allocation, other system calls than waiting, operations on anything but mutexes and atomics.
 //!
-//! If an access to memory that is not the thread's own stack lies between, a state must come up three times: an execution that
-//! goes round once more than needed may still be the shortest one to a data race, but not one that goes round twice more.
+//! A state must come up three times: an execution that goes round once more than its state needs may still be the shortest one to
+//! a data race, with an access on the way round; but not one that goes round twice more.
 
 use crate::cell::Global;
 use crate::channel;
 use crate::exec;
 use crate::footprint::Lanes;
 use crate::local::{self, Sink, Why};
-use crate::names;
-use crate::pool;
 use crate::thread::Life;
 use symdpor_abi::channel::Outcome;
 use symdpor_abi::op::OpKind;
@@ -34,8 +32,6 @@ type Print = [u64; 2];
 struct Visit {
     state: Print,
     step: u32,
-    /// How many accesses to shared memory there had been.
-    accesses: u32,
     count: u8,
 }
 
@@ -43,7 +39,6 @@ struct Lookout {
     on: bool,
     vain_locks: u32,
     vain_others: u32,
-    accesses: u32,
     writes: [(usize, u64); MOST_WRITES],
     write_count: usize,
     visits: [Visit; MOST_VISITS],
@@ -56,10 +51,9 @@ static LOOKOUT: Global<Lookout> = Global::new(Lookout {
     on: false,
     vain_locks: 0,
     vain_others: 0,
-    accesses: 0,
     writes: [(0, 0); MOST_WRITES],
     write_count: 0,
-    visits: [Visit { state: [0; 2], step: 0, accesses: 0, count: 0 }; MOST_VISITS],
+    visits: [Visit { state: [0; 2], step: 0, count: 0 }; MOST_VISITS],
     visit_count: 0,
     threads: [None; MOST_THREADS],
 });
@@ -67,7 +61,7 @@ static LOOKOUT: Global<Lookout> = Global::new(Lookout {
 /// Before each execution.
 pub fn reset() {
     let lookout = LOOKOUT.get();
-    (lookout.on, lookout.vain_locks, lookout.vain_others, lookout.accesses) = (false, 0, 0, 0);
+    (lookout.on, lookout.vain_locks, lookout.vain_others) = (false, 0, 0);
     (lookout.write_count, lookout.visit_count) = (0, 0);
 }
 
@@ -115,20 +109,6 @@ fn note_store(address: usize, len: usize) {
         }
         lookout.writes[lookout.write_count] = (granule, content(granule));
         lookout.write_count += 1;
-    }
-}
-
-/// A plain access of the program.
-#[inline(always)]
-pub fn plain(address: usize, len: usize, writes: bool) {
-    if LOOKOUT.get().on {
-        let current = exec::get().current;
-        let own =
-            if current == 0 { names::main_stack().contains(&address) } else { pool::on_stack(current as usize, address) };
-        LOOKOUT.get().accesses += !own as u32;
-        if writes {
-            note_store(address, len);
-        }
     }
 }
 
@@ -182,21 +162,20 @@ fn look_closely(step: u32) {
     }
     let Some(state) = state() else { return };
     let lookout = LOOKOUT.get();
-    let accesses = lookout.accesses;
     let seen = lookout.visits[..lookout.visit_count].iter_mut().find(|v| v.state == state);
     let Some(visit) = seen else {
         if lookout.visit_count == MOST_VISITS {
             begin();
         }
-        lookout.visits[lookout.visit_count] = Visit { state, step, accesses, count: 1 };
+        lookout.visits[lookout.visit_count] = Visit { state, step, count: 1 };
         lookout.visit_count += 1;
         return;
     };
-    if visit.accesses == accesses || visit.count >= 2 {
+    if visit.count == 2 {
         channel::header().exit_status = visit.step;
         crate::end::repeated();
     }
-    (visit.count, visit.step, visit.accesses) = (visit.count + 1, step, accesses);
+    (visit.count, visit.step) = (2, step);
 }
 
 /// The state of all threads and the memory, if it can be known.

@@ -15,7 +15,9 @@ pub fn outcomes(program: &Program, limit: usize) -> Option<Outcomes> {
     }
     let mut seen = FxHashSet::default();
     let mut stack = vec![state];
+    let loops = program.has_loops();
     while let Some(state) = stack.pop() {
+        let state = if loops { state.with_small_clocks() } else { state };
         if !seen.insert(state.clone()) {
             continue;
         }

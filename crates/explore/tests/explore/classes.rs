@@ -39,7 +39,7 @@ fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Option
             // What others would have done next to an error is no part of its class.
             End::Cut => return None,
             End::Complete => drop(found.insert(class(&execution))),
-            End::Asked | End::SleepBlocked => {}
+            End::Asked | End::SleepBlocked | End::Repeated(_) => {}
         }
         match explorer.next(&execution) {
             Some(next) => plan = next,
@@ -60,6 +60,7 @@ fn is_plain(program: &Program) -> bool {
                 | Instr::FutexWait(..)
                 | Instr::FutexWake(..)
                 | Instr::FutexRequeue(..)
+                | Instr::Again(..)
         )
     };
     let spins = |i: &Instr| i.spins_on() != [None, None];
@@ -71,7 +72,7 @@ fn wrong(program: &Program, limit: u64) -> Option<bool> {
     let (reduced, executions) = classes(program, SourceSets::new(), limit)?;
     let twice = is_plain(program) && executions != all.len() as u64;
     // How often a thread looks in vain is part of a class and of no outcome.
-    let spins = program.codes.iter().flatten().any(|i| i.spins_on() != [None, None]);
+    let spins = program.has_loops() || program.codes.iter().flatten().any(|i| i.spins_on() != [None, None]);
     Some(!spins && all != reduced || twice)
 }
 

@@ -57,6 +57,8 @@ pub enum Kind {
     Once,
     Spins,
     Futexes,
+    /// Threads that may run for ever.
+    Endless,
     /// Many threads that do little.
     Crowd,
     /// Two threads that do much.
@@ -66,7 +68,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -77,6 +79,7 @@ impl Kind {
         Kind::Once,
         Kind::Spins,
         Kind::Futexes,
+        Kind::Endless,
         Kind::Crowd,
         Kind::Deep,
         Kind::Twins,
@@ -134,6 +137,17 @@ impl Kind {
                 G::notify,
                 G::spawn,
                 G::repeat,
+                G::check,
+            ],
+            Kind::Endless => &[
+                G::atom,
+                G::again,
+                G::again,
+                G::again_locking,
+                G::again_locking,
+                G::locked,
+                G::branch,
+                G::branch_plain,
                 G::check,
             ],
             Kind::Futexes => &[
@@ -449,6 +463,30 @@ impl Generator {
         if locked {
             code.push(Instr::Unlock(m));
         }
+    }
+
+    /// Stores something until something else is there.
+    fn again(&mut self, code: &mut Vec<Instr>) {
+        let (r, before) = (self.reg(), code.len());
+        if self.rng.percent(60) {
+            code.push(Instr::Store(self.view(), self.rng.value(3)));
+        }
+        if self.rng.percent(20) {
+            self.plain(code);
+        }
+        code.push(Instr::Load(r, self.view()));
+        code.push(Instr::Again(r, self.rng.value(3), (code.len() - before) as u8));
+    }
+
+    /// Takes a lock and tries another, until that succeeds.
+    fn again_locking(&mut self, code: &mut Vec<Instr>) {
+        let (r, m, before) = (3, self.rng.byte(2), code.len());
+        code.push(Instr::Lock(m));
+        if self.rng.percent(30) {
+            self.plain(code);
+        }
+        code.extend([Instr::TryLock(r, 1 - m), Instr::If(r, 1, 1), Instr::Unlock(1 - m), Instr::Unlock(m)]);
+        code.push(Instr::Again(r, 0, (code.len() - before) as u8));
     }
 
     fn futex_value(&mut self, code: &mut Vec<Instr>, cell: u8) {

@@ -19,6 +19,7 @@ fn uses(instr: Instr) -> (u32, u32) {
         Instr::Join(h) => (handle(h), 0),
         Instr::JoinResult(r, h) => (handle(h), reg(r)),
         Instr::Loop(..) => (COUNTER, 0),
+        Instr::Again(r, ..) => (reg(r), 0),
         _ => (0, 0),
     }
 }
@@ -28,7 +29,7 @@ fn successors(code: &[Instr], at: usize) -> [Option<usize>; 2] {
     let next = Some(at + 1);
     match code[at] {
         Instr::If(_, _, skip) | Instr::Once(_, skip) => [next, Some(at + 1 + skip as usize)],
-        Instr::Loop(back, _) => [next, Some(at - (back as usize).min(at))],
+        Instr::Loop(back, _) | Instr::Again(_, _, back) => [next, Some(at - (back as usize).min(at))],
         Instr::End | Instr::Exit(_) => [None, None],
         _ => [next, None],
     }

@@ -538,7 +538,14 @@ impl State {
 
     /// Runs invisible instructions up to the next visible one.
     fn tail(&mut self, program: &Program, t: usize) -> Option<Stop> {
-        while self.threads[t].phase == Phase::Running {
+        for turn in 0.. {
+            // A loop without any operation: programs that were made smaller have them.
+            if turn == 100 {
+                self.threads[t].phase = Phase::Ended;
+            }
+            if self.threads[t].phase != Phase::Running {
+                break;
+            }
             let Some(instr) = self.instr(program, t) else {
                 self.threads[t].phase = Phase::Ended;
                 break;
@@ -565,6 +572,11 @@ impl State {
                     thread.pc = thread.pc.wrapping_sub(back + 1);
                 } else {
                     thread.loops = 0;
+                }
+            }
+            Instr::Again(r, value, back) => {
+                if thread.regs[r as usize] == value {
+                    thread.pc = thread.pc.wrapping_sub(back + 1);
                 }
             }
             Instr::End => {
@@ -660,6 +672,38 @@ impl State {
         var.value = value;
         var.writes[t] = clock[t];
         Ok(())
+    }
+
+    fn clocks(&mut self) -> impl Iterator<Item = &mut Clock> {
+        let raw = self.raw.iter_mut();
+        let raw =
+            raw.flat_map(|r| [&mut r.plain_reads, &mut r.plain_writes, &mut r.atomic_reads, &mut r.atomic_writes]);
+        (self.cell_clocks.iter_mut().flatten())
+            .chain(self.plain.iter_mut().flat_map(|p| [&mut p.writes, &mut p.reads]))
+            .chain(self.mutexes.iter_mut().map(|m| &mut m.clock))
+            .chain(self.onces.iter_mut().map(|o| &mut o.1))
+            .chain(self.threads.iter_mut().map(|t| &mut t.clock))
+            .chain(raw)
+    }
+
+    /// The state as a program could see it.
+    pub fn without_clocks(&self) -> State {
+        let mut state = self.clone();
+        state.clocks().for_each(|c| *c = [0; THREADS]);
+        state
+    }
+
+    /// The state with clocks as small as can be: only which is larger matters.
+    pub fn with_small_clocks(&self) -> State {
+        let mut state = self.clone();
+        for t in 0..THREADS {
+            let mut values: Vec<u8> = state.clocks().map(|c| c[t]).chain([0]).collect();
+            values.sort_unstable();
+            values.dedup();
+            let rank = |value: u8| values.iter().position(|v| *v == value).expect("one of them") as u8;
+            state.clocks().for_each(|c| c[t] = rank(c[t]));
+        }
+        state
     }
 
     /// All that can be seen of a state: memory and what the threads have read.

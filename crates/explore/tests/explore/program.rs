@@ -101,6 +101,8 @@ pub enum Instr {
     End,
     /// Runs the n instructions before it so many times in all.
     Loop(u8, u8),
+    /// Goes back over the n instructions before it for as long as the register has the value.
+    Again(u8, i8, u8),
     /// Fails, with this number, if the register has the value.
     AssertNot(u8, i8, u8),
 }
@@ -113,6 +115,13 @@ impl Instr {
             Instr::SpinEither(one, other, _) => [Some(one), Some(other)],
             _ => [None, None],
         }
+    }
+}
+
+impl Program {
+    /// Whether it may run for ever.
+    pub fn has_loops(&self) -> bool {
+        self.codes.iter().flatten().any(|i| matches!(i, Instr::Again(..)))
     }
 }
 
