@@ -134,7 +134,9 @@ impl Describe<'_> {
     /// A waiter that has not been woken has no operation of its own: it waits where it went to sleep.
     fn awaited(&self, pending: &RawPending, past: Past<'_>) -> String {
         let asleep = pending.op.kind == OpKind::Waiting;
-        let went = past.last(|s| asleep && s.thread == pending.thread.0 && matches!(s.op.kind, OpKind::CondWait | OpKind::FutexWait));
+        let went = past.last(|s| {
+            asleep && s.thread == pending.thread.0 && matches!(s.op.kind, OpKind::CondWait | OpKind::FutexWait)
+        });
         let step = went.map(|i| past.trace.step(i));
         step.map_or_else(|| self.object(&pending.op, pending.site), |s| self.object(&s.op, s.site))
     }

@@ -82,7 +82,8 @@ pub fn repeated() -> ! {
     if !channel::says(symdpor_abi::channel::options::LIVELOCK) {
         finish(Outcome::Repeated)
     }
-    let text = format_args!("the threads take turns for ever: whatever they do, they come back to where they have been");
+    let text =
+        format_args!("the threads take turns for ever: whatever they do, they come back to where they have been");
     error(ErrorKind::Livelock, &Details::at(0), text)
 }
 

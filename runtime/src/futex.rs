@@ -103,8 +103,9 @@ pub fn ways(thread: &Thread) -> u16 {
             let left = all.saturating_sub(first.count as u64);
             choices(all, first.count as u64).saturating_mul(choices(left, second.count as u64))
         }
-        _ => choices(waiters(&first), first.count as u64)
-            .saturating_mul(choices(waiters(&second), second.count as u64)),
+        _ => {
+            choices(waiters(&first), first.count as u64).saturating_mul(choices(waiters(&second), second.count as u64))
+        }
     };
     if ways > MOST_WAYS {
         crate::end::unsupported(format_args!(

@@ -192,7 +192,9 @@ impl Op {
             OpKind::MutexUnlock | OpKind::OnceEnd => Access::Release,
             OpKind::TryLock => Access::TryAcquire,
             OpKind::TryLockFailed => Access::Observe,
-            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield | OpKind::FutexWoken => return None,
+            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield | OpKind::FutexWoken => {
+                return None;
+            }
         })
     }
 

@@ -10,11 +10,12 @@ use symdpor_trace::{Execution, Plan};
 pub struct AllInterleavings {
     tree: Tree,
     statistics: Statistics,
+    endless: bool,
 }
 
 impl AllInterleavings {
     pub fn new() -> AllInterleavings {
-        AllInterleavings { tree: Tree::new(false), statistics: Statistics::default() }
+        AllInterleavings { tree: Tree::new(false), statistics: Statistics::default(), endless: false }
     }
 }
 
@@ -48,6 +49,7 @@ impl Explorer for AllInterleavings {
                 return Some(self.tree.plan());
             }
             self.tree.pop();
+            self.endless |= !self.tree.take_endless().is_empty();
         }
         None
     }
@@ -57,7 +59,7 @@ impl Explorer for AllInterleavings {
     }
 
     fn is_endless(&self) -> bool {
-        self.tree.is_endless()
+        self.endless
     }
 
     fn depth(&self) -> usize {

@@ -28,7 +28,7 @@ pub struct Node {
     cut: bool,
     /// An execution came back to this state.
     repeated: bool,
-    /// An execution from here came to an end, or may have: some of what was left out.
+    /// An execution from here came to an end, or back to a state above.
     ends: bool,
     /// Its sleepers: those inherited, and those explored here.
     inherited: (usize, usize),
@@ -57,13 +57,13 @@ pub struct Tree {
     choices: Vec<Choice>,
     sleepers: Vec<Sleeper>,
     use_sleep: bool,
-    /// From some state all executions come back to it.
-    endless: bool,
+    /// See [`Tree::take_endless`].
+    endless: Vec<Vec<Choice>>,
 }
 
 impl Tree {
     pub fn new(use_sleep: bool) -> Tree {
-        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep, endless: false }
+        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep, endless: Vec::new() }
     }
 
     pub fn depth(&self) -> usize {
@@ -117,7 +117,7 @@ impl Tree {
         node.done.clear();
         node.done.insert(step.thread);
         node.sleep.remove(step.thread);
-        (node.repeated, node.ends) = (false, inherited.0 != inherited.1);
+        (node.repeated, node.ends) = (false, false);
         node.inherited = inherited;
         node.own = (self.sleepers.len(), self.sleepers.len());
     }
@@ -215,7 +215,6 @@ impl Tree {
         } else {
             node.done.insert(thread);
         }
-        self.ends(position + 1);
         self.put_to_sleep(position, thread, op);
     }
 
@@ -247,28 +246,39 @@ impl Tree {
     /// running: whoever could go first on the way round is explored there.
     pub fn ended(&mut self, end: End) {
         let depth = self.choices.len();
-        let End::Repeated(since) = end else { return self.ends(depth) };
+        let since = match end {
+            End::Repeated(since) => since,
+            End::SleepBlocked | End::Asked => return,
+            End::Complete | End::Cut => {
+                self.nodes[..depth].iter_mut().for_each(|n| n.ends = true);
+                return;
+            }
+        };
         for node in &mut self.nodes[since.min(depth)..depth] {
             node.backtrack.union_with(&node.enabled);
         }
+        // What comes after the way round is seen from its beginning, not from the states on it.
+        self.nodes[(since + 1).min(depth)..depth].iter_mut().for_each(|n| n.ends = true);
         if let Some(node) = self.nodes[..depth].get_mut(since) {
             node.repeated = true;
         }
     }
 
-    fn ends(&mut self, depth: usize) {
-        let open = self.nodes[..depth].iter_mut().rev().take_while(|n| !n.ends);
-        open.for_each(|n| n.ends = true);
+    /// Whether an execution came back to one of the current states.
+    pub fn has_repeated(&self) -> bool {
+        self.nodes[..self.choices.len()].iter().any(|n| n.repeated)
     }
 
-    /// Whether there is a state from which all executions come back to it.
-    pub fn is_endless(&self) -> bool {
-        self.endless
+    /// The ways to states from which all executions that were run came back to them, since this was last asked.
+    pub fn take_endless(&mut self) -> Vec<Vec<Choice>> {
+        std::mem::take(&mut self.endless)
     }
 
     pub fn pop(&mut self) {
         if let Some(node) = self.choices.len().checked_sub(1).map(|last| &self.nodes[last]) {
-            self.endless |= node.repeated && !node.ends;
+            if node.repeated && !node.ends {
+                self.endless.push(self.choices[..self.choices.len() - 1].to_vec());
+            }
         }
         self.choices.pop();
     }

@@ -4,6 +4,7 @@ mod brute;
 mod classes;
 mod compare;
 mod counts;
+mod endless;
 mod futex;
 mod generate;
 mod local;

@@ -232,6 +232,8 @@ impl Run<'_> {
 pub struct Explored {
     pub outcomes: Outcomes,
     pub statistics: Statistics,
+    /// A livelock was found.
+    pub endless: bool,
 }
 
 /// Runs a whole search, with `lie` applied to each execution before the explorer sees it. `None` if there are more
@@ -251,7 +253,9 @@ pub fn explore_with(
         lie(&mut execution);
         match explorer.next(&execution) {
             Some(next) => plan = next,
-            None => return Some(Explored { outcomes, statistics: explorer.statistics() }),
+            None => {
+                return Some(Explored { outcomes, statistics: explorer.statistics(), endless: explorer.is_endless() });
+            }
         }
     }
     None
