@@ -108,10 +108,11 @@ impl Describe<'_> {
 
     fn wait(&self, pending: &RawPending, past: Past<'_>, stack: Option<&Stack>) -> Wait {
         let joins = pending.op.kind == OpKind::ThreadJoin && pending.op.arg != NO_THREAD;
+        let on_futex = pending.op.kind == OpKind::Waiting && pending.op.object.is_futex();
         Wait {
             thread: pending.thread,
             enabled: pending.enabled,
-            op: pending.op.kind,
+            op: if on_futex { OpKind::FutexWait } else { pending.op.kind },
             object: self.awaited(pending, past),
             joined: joins.then_some(ThreadId(pending.op.arg as u16)),
             location: stack.and_then(|s| telling(&s.frames).cloned()).or_else(|| self.place(&[pending.site])),
@@ -133,7 +134,9 @@ impl Describe<'_> {
     /// A waiter that has not been woken has no operation of its own: it waits where it went to sleep.
     fn awaited(&self, pending: &RawPending, past: Past<'_>) -> String {
         let asleep = pending.op.kind == OpKind::Waiting;
-        let went = past.last(|s| asleep && s.thread == pending.thread.0 && s.op.kind == OpKind::CondWait);
+        let went = past.last(|s| {
+            asleep && s.thread == pending.thread.0 && matches!(s.op.kind, OpKind::CondWait | OpKind::FutexWait)
+        });
         let step = went.map(|i| past.trace.step(i));
         step.map_or_else(|| self.object(&pending.op, pending.site), |s| self.object(&s.op, s.site))
     }

@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::subject::Subject;
 use crate::traces;
 use std::error::Error;
+use symdpor_abi::channel::options::LIVELOCK;
 use symdpor_explore::Replay;
 use symdpor_report::{Counts, text};
 use symdpor_trace::TraceFile;
@@ -32,8 +33,11 @@ pub fn replay(flags: &ReplayFlags) -> Result<Exit, Box<dyn Error>> {
     if (subject.program.length, subject.program.checksum) != (file.program.length, file.program.checksum) {
         complain(&"warning: the program has been changed since the trace was made");
     }
-    let mut session =
-        Session::new(subject.settings(&file.options, step_timeout()), subject.globals, channel_bits(&file.options));
+    let mut session = Session::new(
+        subject.settings(&file.options, step_timeout()),
+        subject.globals,
+        channel_bits(&file.options) | LIVELOCK,
+    );
     let mut found = Keep { file: None, interrupt: Interrupt::install()? };
     let mut search = Search::new(&mut session, &file.program, file.options, Limits::default(), &mut found);
     let stop = search.run(Replay::new(file.choices.clone()))?;

@@ -85,6 +85,7 @@ pub struct Search<'a> {
     pub symmetry: SymmetryCounts,
     seen: BTreeSet<Signature>,
     seen_raw: BTreeSet<Vec<u64>>,
+    endless: bool,
 }
 
 impl<'a> Search<'a> {
@@ -107,6 +108,7 @@ impl<'a> Search<'a> {
             symmetry: SymmetryCounts::default(),
             seen: BTreeSet::new(),
             seen_raw: BTreeSet::new(),
+            endless: false,
         }
     }
 
@@ -130,6 +132,12 @@ impl<'a> Search<'a> {
             self.listener.tick(&self.counts, explorer.depth());
             let next = explorer.next(self.session.execution());
             self.count_explored(&explorer);
+            if explorer.is_endless() && !self.endless {
+                self.endless = true;
+                if let Some(stop) = self.run_endless()? {
+                    return Ok(stop);
+                }
+            }
             match next {
                 Some(next) => plan = next,
                 None => return Ok(explorer.divergence().map_or(Stop::Complete, |d| self.went_another_way(d))),
@@ -138,6 +146,17 @@ impl<'a> Search<'a> {
                 return Ok(Stop::Limit(limit));
             }
         }
+    }
+
+    /// The last execution is one of those that never come to an end.
+    fn run_endless(&mut self) -> Result<Option<Stop>, SearchError> {
+        let ran = self.session.run_endless(&mut || false)?;
+        let Ran::Ended(ended) = ran else { return Ok(None) };
+        let Some(kind) = failure_kind(ended.outcome, &ended.header) else { return Ok(None) };
+        if let Some(file) = self.failure_file(kind, &ended) {
+            self.listener.failure(file, false);
+        }
+        Ok(Some(Stop::FirstError))
     }
 
     fn run_one(&mut self, plan: &Plan, depth: usize) -> Result<Option<Stop>, SearchError> {
@@ -210,7 +229,7 @@ impl<'a> Search<'a> {
     fn count(&mut self, ended: &Ended) {
         let execution = self.session.execution();
         match execution.end {
-            End::SleepBlocked => self.counts.blocked += 1,
+            End::SleepBlocked | End::Repeated(_) => self.counts.blocked += 1,
             End::Complete | End::Cut => self.counts.executions += 1,
             End::Asked => return,
         }

@@ -113,6 +113,13 @@ impl Session {
         }
     }
 
+    /// Runs the last execution again: coming back to a state is the error that it ends with.
+    pub fn run_endless(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<Ran, WorkerError> {
+        let plan = Plan { choices: self.choices(), ..Plan::default() };
+        self.bits |= options::LIVELOCK;
+        self.run(&plan, false, stop)
+    }
+
     /// Runs an execution; again if it met suspension points that had to be described first.
     fn answer(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
         let mut request = request;
@@ -120,7 +127,10 @@ impl Session {
             let answer = self.worker.run(request, stop)?;
             let Answer::Done(outcome, header) = &answer else { return Ok(answer) };
             // What ends in an error need not be compared, and may take long.
-            if !matches!(outcome, Outcome::Exited | Outcome::Deadlock | Outcome::SleepBlocked | Outcome::Asked) {
+            if !matches!(
+                outcome,
+                Outcome::Exited | Outcome::Deadlock | Outcome::SleepBlocked | Outcome::Asked | Outcome::Repeated
+            ) {
                 return Ok(answer);
             }
             let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };
@@ -163,7 +173,11 @@ impl Session {
         }
         self.execution.pending.clear();
         self.execution.pending.extend(pending.iter().map(Into::into));
-        self.execution.end = decode::end_of(outcome);
+        let steps = self.execution.steps.len();
+        self.execution.end = match outcome {
+            Outcome::Repeated => End::Repeated((header.exit_status as usize).min(steps)),
+            _ => decode::end_of(outcome),
+        };
         Ok(pending)
     }
 
@@ -199,7 +213,7 @@ impl Session {
         let plan = Plan { choices: self.choices(), ..Plan::default() };
         let watching = options::WATCH | options::STACKS;
         let request = Request { plan: &plan, options: self.bits | watching, watch: object.0 };
-        let Ok(Answer::Done(outcome, header)) = self.worker.run(request, stop) else { return None };
+        let Ok(Answer::Done(outcome, header)) = self.answer(request, stop) else { return None };
         let stacks = decode::step_stacks(self.worker.channel()?, &header).ok()?;
         let error = self.error(&header).ok().flatten();
         let same = stacks.iter().map(|s| s.thread).eq(self.execution.steps.iter().map(|s| s.thread));

@@ -27,6 +27,7 @@ mod assembly;
 mod atomics;
 mod attributes;
 mod bits;
+mod cxx_library;
 mod details;
 mod digest;
 mod emit;

@@ -12,6 +12,7 @@ use inkwell::llvm_sys::LLVMLinkage;
 
 use crate::allocations;
 use crate::attributes;
+use crate::cxx_library;
 use crate::emit::Emitter;
 use crate::escape::Locals;
 use crate::ir::{Module, Opcode, Value};
@@ -21,6 +22,7 @@ use crate::{COROUTINE, PREPARED, SANITIZED_BY_USER};
 
 pub fn run(module: Module, optimised: bool) {
     let emit = Emitter::new(module);
+    cxx_library::adapt(module);
     if optimised {
         keep_variables(module);
         allocations::conceal(module);

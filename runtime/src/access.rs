@@ -49,6 +49,7 @@ fn check(address: usize, len: usize, site: usize, writes: bool) {
     }
     if writes {
         spin::stored(address);
+        crate::repeat::store(address, len);
     }
     if channel::says(options::VISIBLE_ALL | options::WATCH) {
         slow(address, len, site, writes);

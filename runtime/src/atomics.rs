@@ -105,6 +105,7 @@ fn before(address: usize, raw: u32, site: usize, registers: usize) {
         touch(address, shape.size, site, false);
         races::detector().atomic_load(exec::get().current, address, shape.order);
     } else {
+        crate::repeat::store(address, shape.size);
         // Whether it writes is known afterwards; what it reads or writes must not race in any case.
         touch(address, shape.size, site, shape.kind != AtomicKind::Cas);
     }

@@ -48,7 +48,11 @@ pub fn wait(address: usize) -> i32 {
     sched::visible(Op::new(OpKind::BarrierArrive, names::object(address)), address, 0);
     let barrier = at(address);
     let clock = address + (barrier.generation % CLOCKS) as usize;
-    if barrier.waiting == 0 { races::release(clock) } else { races::release_merge(clock) }
+    if barrier.waiting == 0 {
+        races::release(clock)
+    } else {
+        races::release_merge(clock)
+    }
     barrier.waiting += 1;
     crate::spin::changed();
     if barrier.waiting == barrier.count {

@@ -83,6 +83,16 @@ pub fn finish(outcome: Outcome) -> ! {
     crate::cycle::leave(outcome)
 }
 
+/// The execution has come back to a state that it has been in.
+pub fn repeated() -> ! {
+    if !channel::says(symdpor_abi::channel::options::LIVELOCK) {
+        finish(Outcome::Repeated)
+    }
+    let text =
+        format_args!("the threads take turns for ever: whatever they do, they come back to where they have been");
+    error(ErrorKind::Livelock, &Details::at(0), text)
+}
+
 /// A signal that the hardware raised. The process is not trusted any more: the worker ends with this execution.
 pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
     static NESTED: Global<bool> = Global::new(false);

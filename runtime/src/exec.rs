@@ -21,6 +21,8 @@ pub struct Exec {
     pub outside: u64,
     /// Threads whose last operations only read: see `spin`.
     pub idle_threads: u16,
+    /// Waiters have been moved from one futex to another.
+    pub futex_moved: bool,
     pub current: u16,
     pub thread_count: u16,
     /// Threads that stand before an operation.

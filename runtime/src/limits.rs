@@ -175,7 +175,10 @@ pub fn note(step: &Step) {
         | OpKind::BarrierArrive
         | OpKind::OutsideTake
         | OpKind::OutsidePut
-        | OpKind::OutsideChange => true,
+        | OpKind::OutsideChange
+        | OpKind::FutexWakeOp => true,
+        OpKind::FutexWake => step.op.arg != NO_THREAD,
+        OpKind::FutexWakeAll | OpKind::FutexWakeSet | OpKind::FutexRequeue => true,
         OpKind::Waiting
         | OpKind::AtomicLoad
         | OpKind::AtomicCas
@@ -204,7 +207,11 @@ pub fn note(step: &Step) {
         | OpKind::SemTryFailed
         | OpKind::SemValue
         | OpKind::BarrierPass
-        | OpKind::OutsideLook => false,
+        | OpKind::OutsideLook
+        | OpKind::FutexWait
+        | OpKind::FutexMismatch
+        | OpKind::FutexTimeout
+        | OpKind::FutexWoken => false,
     };
     if changes {
         changed();
@@ -221,10 +228,7 @@ pub fn first_to_give_up() -> Option<u16> {
 /// Whether a thread stands before an operation with a time limit. (The thread may have been woken since it began to wait.)
 fn is_limited(number: u16) -> bool {
     let kind = exec::get().threads[number as usize].pending.kind;
-    matches!(
-        kind,
-        OpKind::CondTimeout | OpKind::TryLock | OpKind::RwTryRead | OpKind::RwTryWrite | OpKind::SemTry
-    )
+    matches!(kind, OpKind::CondTimeout | OpKind::TryLock | OpKind::RwTryRead | OpKind::RwTryWrite | OpKind::SemTry)
 }
 
 fn local_state(thread: u16, registers: usize, limit: &Limit) -> Option<u64> {

@@ -226,8 +226,15 @@ impl Sink for Collect {
 /// Walks over all that a suspended thread is about to do and knows. What it is given by way of addresses on its stack can be
 /// looked up in [`layout`].
 pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
+    is_plain(&exec::get().threads[number as usize])?;
+    walk_all(number, sink)?;
+    exec::get().threads[number as usize].spin.for_each_word(|word| sink.code(word));
+    Ok(())
+}
+
+/// The same of any thread, except how far its turns have been followed.
+pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let thread = &exec::get().threads[number as usize];
-    is_plain(thread)?;
     (LAYOUT.get().count, LAYOUT.get().weak_count) = (0, 0);
     frames(number, &mut Collect)?;
     let mut next = LAYOUT.get().count;
@@ -251,7 +258,6 @@ pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
         sink.word(value as u64);
     });
     tls::for_each(thread.fs, |address, len| sink.object(address, len));
-    thread.spin.for_each_word(|word| sink.code(word));
     reached(&mut next, sink);
     Ok(())
 }

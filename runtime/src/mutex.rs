@@ -92,6 +92,7 @@ fn check(address: usize, what: &str) {
 
 /// Makes the running thread the owner; the mutex is free.
 pub fn take(address: usize, count: u32) {
+    crate::repeat::store(address, size_of::<Mutex>());
     let mutex = at(address);
     if mutex.kind & ROBUST != 0 && !robust::take(address, mutex) {
         return;
@@ -115,6 +116,7 @@ pub fn taken(address: usize) -> i32 {
 pub fn give_up(address: usize) -> u32 {
     let dead = if at(address).kind & ROBUST == 0 { 0 } else { robust::give_up(address, at(address)) };
     races::release(address);
+    crate::repeat::store(address, size_of::<Mutex>());
     spin::wrote(address, 4);
     let me = exec::me();
     me.held = me.held.saturating_sub(1);

@@ -67,6 +67,7 @@ pub fn reset() {
     crate::watch::reset();
     crate::footprint::reset();
     limits::reset();
+    crate::repeat::reset();
 }
 
 pub fn current() -> u16 {
@@ -98,8 +99,13 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
 
 /// Blocks the running thread until another makes it ready by giving it an operation; returns when that is chosen.
 pub fn block() {
+    block_at(symdpor_abi::object::ObjectId::NONE);
+}
+
+/// The same, with the object of the operation that it will be given.
+pub fn block_at(object: symdpor_abi::object::ObjectId) {
     let thread = exec::me();
-    thread.pending = Op::new(OpKind::Waiting, symdpor_abi::object::ObjectId::NONE);
+    thread.pending = Op::new(OpKind::Waiting, object);
     announce();
     suspend();
     exec::get().pending.remove(exec::get().current);
@@ -192,6 +198,7 @@ fn choose() -> u16 {
         crate::memory::tell();
         end::finish(Outcome::Asked);
     }
+    crate::repeat::look(run.step as u32);
     if run.step >= channel::header().max_steps as usize {
         end::finish(Outcome::StepLimit);
     }
@@ -248,6 +255,7 @@ fn note_idleness(thread: &mut Thread, step: &Step) -> bool {
         OpKind::AtomicRmw => step.flags & VALUES != 0 && step.old_value == step.new_value,
         _ => false,
     };
+    crate::repeat::made(step.op.kind, idle);
     thread.idle_ops = if idle { thread.idle_ops + 1 } else { 0 };
     if step.op.kind == OpKind::Yield || thread.idle_ops >= IDLE_LIMIT {
         thread.yields = true;
@@ -371,6 +379,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     chosen.yields = false;
     let alternatives = match chosen.pending.kind {
         OpKind::CondSignal => cond::waiters(chosen.pending_address).max(1),
+        OpKind::FutexWake | OpKind::FutexRequeue | OpKind::FutexWakeOp => crate::futex::ways(chosen),
         _ => 1,
     };
     let len = size_of::<Step>() + 8 * words;

@@ -132,7 +132,11 @@ pub fn post(address: usize) -> i32 {
     }
     semaphore.posts = semaphore.posts.wrapping_add(1);
     let clock = clock_of(address, semaphore.posts);
-    if semaphore.value < CLOCKS { races::release(clock) } else { races::release_merge(clock) }
+    if semaphore.value < CLOCKS {
+        races::release(clock)
+    } else {
+        races::release_merge(clock)
+    }
     semaphore.value += 1;
     spin::wrote(address, 4);
     if snapshot::is_taken() {

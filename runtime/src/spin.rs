@@ -93,6 +93,11 @@ pub fn wipe() {
 /// The running thread changed something.
 #[inline(always)]
 pub fn changed() {
+    crate::repeat::forget();
+    went_on();
+}
+
+fn went_on() {
     let spin = &mut exec::me().spin;
     if spin.is_idle() {
         spin.reset();
@@ -134,7 +139,7 @@ pub fn read(address: usize, len: usize) {
 
 /// The running thread's operation wrote: those who wait for it go on, and so may it.
 pub fn wrote(address: usize, len: usize) {
-    changed();
+    went_on();
     let exec = exec::get();
     if exec.idle_threads == 0 {
         return;

@@ -1,5 +1,6 @@
 //! A thread of the program, in one execution.
 
+use crate::futex::Intent;
 use crate::spin::Spin;
 use symdpor_abi::op::Op;
 
@@ -58,7 +59,8 @@ pub struct Thread {
     pub top: usize,
     /// `*const Site` of the pending operation, or 0.
     pub pending_site: usize,
-    /// The condition variable it waits for, and the mutex to take again.
+    /// The condition variable it waits for, and the mutex to take again; or the futex, marked in the lowest bit, and what may
+    /// wake it, as bits.
     pub waits_for: usize,
     pub waits_with: usize,
     /// Orders waiters: the number of the step at which it began to wait.
@@ -76,6 +78,8 @@ pub struct Thread {
     pub chain: [u64; 2],
     /// How often in a row it has found nothing outside while no other thread did anything.
     pub in_vain: u8,
+    /// What it is about to do to those who wait on futexes.
+    pub intent: Intent,
     /// What it was started with.
     pub start: usize,
     pub argument: usize,

@@ -81,6 +81,8 @@ pub mod options {
     pub const ASK: u32 = 64;
     /// Tell the words that local states are made of, before the last choice of the plan.
     pub const EXPLAIN: u32 = 128;
+    /// Coming back to a state is an error.
+    pub const LIVELOCK: u32 = 256;
 }
 
 /// `Header::command`: the low 8 bits; the sequence number is above them.
@@ -114,12 +116,14 @@ pub enum Outcome {
     Again = 8,
     /// It was asked for the memory of its threads, and stopped there.
     Asked = 9,
+    /// The state is one that the execution has been in: before the step `Header::exit_status`.
+    Repeated = 10,
 }
 
 impl Outcome {
     pub fn from_u32(raw: u32) -> Option<Outcome> {
         use Outcome::*;
-        [Running, Exited, Deadlock, Error, SleepBlocked, Diverged, Unsupported, StepLimit, Again, Asked]
+        [Running, Exited, Deadlock, Error, SleepBlocked, Diverged, Unsupported, StepLimit, Again, Asked, Repeated]
             .get(raw as usize)
             .copied()
     }

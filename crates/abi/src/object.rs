@@ -30,6 +30,10 @@ pub enum Region {
 }
 
 const REGION_SHIFT: u32 = 60;
+/// Marks the queue of waiters of a futex in memory of that region.
+const FUTEX: u64 = 1 << 63;
+/// Of the two words of a granule, the upper one.
+const UPPER: u64 = 4;
 const MODULE_SHIFT: u32 = 44;
 const PAYLOAD: u64 = (1 << REGION_SHIFT) - 1;
 
@@ -65,8 +69,27 @@ impl ObjectId {
         ObjectId::new(Region::Module, (index as u64) << MODULE_SHIFT | (offset & ((1 << MODULE_SHIFT) - 1)))
     }
 
+    /// The queue of those who wait on the futex whose word is in the granule, at the offset.
+    pub const fn futex(granule: ObjectId, offset: usize) -> ObjectId {
+        ObjectId(granule.0 | FUTEX | (offset as u64 & UPPER))
+    }
+
+    pub const fn is_futex(self) -> bool {
+        self.0 & FUTEX != 0
+    }
+
+    /// The granule and the bytes of the word of a futex.
+    pub const fn futex_word(self) -> (ObjectId, u8) {
+        (self.memory(), if self.0 & UPPER != 0 { 0xf0 } else { 0x0f })
+    }
+
+    /// The granule that belongs to it: its own, unless it is the queue of a futex.
+    pub const fn memory(self) -> ObjectId {
+        if self.is_futex() { ObjectId(self.0 & !(FUTEX | UPPER)) } else { self }
+    }
+
     pub const fn region(self) -> Region {
-        match self.0 >> REGION_SHIFT {
+        match self.0 >> REGION_SHIFT & 7 {
             1 => Region::Module,
             2 => Region::Heap,
             3 => Region::Stack,

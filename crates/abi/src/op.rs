@@ -84,10 +84,30 @@ pub enum OpKind {
     OutsidePut = 43,
     /// Changes both.
     OutsideChange = 44,
+    /// Joins the waiters of a futex, whose word it has compared; `arg` = [`TIMED`] if its time is limited. `object` of all futex operations: the queue of waiters
+    /// ([`ObjectId::futex`]), from which the word follows.
+    FutexWait = 45,
+    /// Found another value in the word than it expected.
+    FutexMismatch = 46,
+    /// `arg`: the thread woken, or `NO_THREAD`. More waiters than are to be woken make several alternatives. Only this kind
+    /// is ever pending of the three.
+    FutexWake = 47,
+    /// Wakes every thread whose last operation is a `FutexWait` on the same object.
+    FutexWakeAll = 48,
+    /// `arg`: the threads woken, as bits.
+    FutexWakeSet = 49,
+    /// Wakes some and moves others to the queue `object2`. `arg`: those woken, as bits.
+    FutexRequeue = 50,
+    /// Changes the word of `object2`, then wakes waiters of both. `arg`: those woken, as bits.
+    FutexWakeOp = 51,
+    /// A waiter's time is up: it leaves the queue.
+    FutexTimeout = 52,
+    /// A woken waiter goes on.
+    FutexWoken = 53,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 45] = [
+    pub const ALL: [OpKind; 54] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -133,6 +153,15 @@ impl OpKind {
         OpKind::OutsideTake,
         OpKind::OutsidePut,
         OpKind::OutsideChange,
+        OpKind::FutexWait,
+        OpKind::FutexMismatch,
+        OpKind::FutexWake,
+        OpKind::FutexWakeAll,
+        OpKind::FutexWakeSet,
+        OpKind::FutexRequeue,
+        OpKind::FutexWakeOp,
+        OpKind::FutexTimeout,
+        OpKind::FutexWoken,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -148,7 +177,7 @@ pub const NO_THREAD: u32 = u32::MAX;
 /// the try-lock could also have gone before the unlock that came before it, and failed; for the other see [`dependent`].
 pub const TRIED: u32 = 1;
 
-/// `Op::arg` of a `CondWait` with a time limit.
+/// `Op::arg` of a `CondWait` or `FutexWait` with a time limit.
 pub const TIMED: u32 = 1;
 
 /// `Op::mask` of semaphore operations. A semaphore is two queues: the posts in their order and the waits in theirs. The k-th
@@ -205,6 +234,17 @@ impl Op {
             OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::OnceDone => Access::Read,
             OpKind::OutsideLook | OpKind::OutsideTake => Access::Read,
             OpKind::OutsidePut | OpKind::OutsideChange => Access::Write,
+            // Another that woke nobody may as well come before it. Whoever wanted to wait, even in vain, may not: what made it
+            // fail does not depend on this.
+            OpKind::FutexWake if self.arg == NO_THREAD => Access::Read,
+            OpKind::FutexWait
+            | OpKind::FutexMismatch
+            | OpKind::FutexWake
+            | OpKind::FutexWakeAll
+            | OpKind::FutexWakeSet
+            | OpKind::FutexRequeue
+            | OpKind::FutexWakeOp
+            | OpKind::FutexTimeout => Access::Write,
             OpKind::AtomicStore
             | OpKind::AtomicRmw
             | OpKind::AtomicCas
@@ -229,9 +269,12 @@ impl Op {
             OpKind::RwRead => Access::SharedAcquire,
             OpKind::RwTryRead => Access::TryShared,
             OpKind::RwUnlockRead => Access::SharedRelease,
-            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield | OpKind::BarrierPass => {
-                return None;
-            }
+            OpKind::Waiting
+            | OpKind::ThreadJoin
+            | OpKind::ProcessExit
+            | OpKind::Yield
+            | OpKind::BarrierPass
+            | OpKind::FutexWoken => return None,
         })
     }
 
@@ -248,11 +291,22 @@ impl Op {
         }
     }
 
+    /// The word of a futex that is compared or changed.
+    pub const fn futex_word(&self) -> Option<(ObjectId, u8, Access)> {
+        let (queue, access) = match self.kind {
+            OpKind::FutexWait | OpKind::FutexMismatch | OpKind::FutexRequeue => (self.object, Access::Read),
+            OpKind::FutexWakeOp => (self.object2, Access::Write),
+            _ => return None,
+        };
+        let (word, mask) = queue.futex_word();
+        Some((word, mask, access))
+    }
+
     /// The objects touched, each with its byte mask and class of access.
     pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, u8, Access)> {
         let first = self.access().map(|a| (self.object, self.mask, a));
         let second = self.access2().map(|a| (self.object2, self.mask2, a));
-        [first, second].into_iter().flatten()
+        [first, second, self.futex_word()].into_iter().flatten()
     }
 
     /// Whether this is a read only because it failed to be a write.
@@ -268,6 +322,9 @@ impl Op {
     /// Whether the two have an object in common at all. A quick no: most pairs of operations have none.
     const fn may_touch_same(&self, other: &Op) -> bool {
         let (a, b) = (self.object2.0, other.object2.0);
+        if self.futex_word().is_some() || other.futex_word().is_some() {
+            return true;
+        }
         self.object.0 == other.object.0 || (a != 0 && (a == other.object.0 || a == b)) || (b != 0 && b == self.object.0)
     }
 

@@ -130,6 +130,11 @@ pub(crate) fn follows(plan: &Plan, execution: &Execution, from: usize) -> Option
 
 /// Whether two operations may be the same pending operation, executed in different states.
 fn may_be_same(a: &Op, b: &Op) -> bool {
+    // A waiter on a futex may be moved to another.
+    let moves = |op: &Op| matches!(op.kind, OpKind::FutexTimeout | OpKind::FutexWoken);
+    if moves(a) && moves(b) {
+        return true;
+    }
     // Whether a semaphore lets the thread through decides what it touches.
     let mask = |op: &Op| if family(op.kind) & TAKE != 0 { 0xff } else { op.mask };
     let place = |op: &Op| (op.object, mask(op), op.object2, op.mask2);
@@ -147,6 +152,9 @@ fn family(kind: OpKind) -> u64 {
     const ONCE: u64 = 1 << OpKind::Once as u64;
     const TRY_READ: u64 = 1 << OpKind::RwTryRead as u64;
     const TRY_WRITE: u64 = 1 << OpKind::RwTryWrite as u64;
+    const FUTEX_WAIT: u64 = 1 << OpKind::FutexWait as u64;
+    const FUTEX_REQUEUE: u64 = 1 << OpKind::FutexRequeue as u64;
+    const FUTEX_WAKE: u64 = 1 << OpKind::FutexWake as u64;
     let own = 1 << kind as u64;
     match kind {
         OpKind::AtomicLoad | OpKind::AtomicRmw => own | CAS,
@@ -155,6 +163,8 @@ fn family(kind: OpKind) -> u64 {
         OpKind::RwRead | OpKind::RwReadFailed => own | TRY_READ,
         OpKind::RwWrite | OpKind::RwWriteFailed => own | TRY_WRITE,
         OpKind::SemTaken | OpKind::SemTryFailed => own | TAKE,
+        OpKind::FutexMismatch => own | FUTEX_WAIT | FUTEX_REQUEUE,
+        OpKind::FutexWakeAll | OpKind::FutexWakeSet => own | FUTEX_WAKE,
         _ => own,
     }
 }
@@ -207,5 +217,9 @@ impl<E: Explorer> Explorer for Checked<E> {
 
     fn depth(&self) -> usize {
         self.inner.depth()
+    }
+
+    fn is_endless(&self) -> bool {
+        self.inner.is_endless()
     }
 }

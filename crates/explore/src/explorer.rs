@@ -22,6 +22,11 @@ pub trait Explorer {
 
     /// The position where the last plan branches off, for a line of progress.
     fn depth(&self) -> usize;
+
+    /// Whether a state has been found from which all executions come back to it; the last execution was one of them.
+    fn is_endless(&self) -> bool {
+        false
+    }
 }
 
 /// Counts over all executions that an explorer was shown.
@@ -40,7 +45,7 @@ pub struct Statistics {
 impl Statistics {
     pub(crate) fn count(&mut self, execution: &Execution) {
         match execution.end {
-            End::SleepBlocked => self.blocked += 1,
+            End::SleepBlocked | End::Repeated(_) => self.blocked += 1,
             End::Complete | End::Cut => self.executions += 1,
             End::Asked => return,
         }
@@ -79,6 +84,10 @@ impl<E: Explorer + ?Sized> Explorer for &mut E {
     fn depth(&self) -> usize {
         (**self).depth()
     }
+
+    fn is_endless(&self) -> bool {
+        (**self).is_endless()
+    }
 }
 
 impl<E: Explorer + ?Sized> Explorer for Box<E> {
@@ -100,5 +109,9 @@ impl<E: Explorer + ?Sized> Explorer for Box<E> {
 
     fn depth(&self) -> usize {
         (**self).depth()
+    }
+
+    fn is_endless(&self) -> bool {
+        (**self).is_endless()
     }
 }

@@ -81,6 +81,17 @@ fn leaves_room(op: &Op) -> bool {
     op.kind == OpKind::SemValue && op.arg > 0 || op.kind == OpKind::RwWriteFailed
 }
 
+/// Whether a thread whose last operation this is waits to be woken by another.
+fn goes_to_sleep(op: &Op) -> bool {
+    matches!(op.kind, OpKind::CondWait | OpKind::FutexWait)
+}
+
+/// The threads that an operation's argument names as bits.
+fn named_threads(op: &Op) -> impl Iterator<Item = ThreadId> + use<> {
+    let bits = op.arg;
+    (0..32).filter(move |t| bits & 1 << t != 0).map(ThreadId)
+}
+
 /// The thread that an operation's argument names.
 pub fn named_thread(op: &Op) -> Option<ThreadId> {
     u16::try_from(op.arg).ok().map(ThreadId)
@@ -130,8 +141,9 @@ impl History {
     /// nothing else shows that it could.
     fn timeouts(&self, op: &Op, position: u32, races: &mut Vec<Race>) {
         let woken = match op.kind {
-            OpKind::CondSignal => named_thread(op).into_iter().collect(),
-            OpKind::CondBroadcast => self.waiters(op.object),
+            OpKind::CondSignal | OpKind::FutexWake => named_thread(op).into_iter().collect(),
+            OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp => named_threads(op).collect(),
+            OpKind::CondBroadcast | OpKind::FutexWakeAll => self.waiters(op.object),
             _ => return,
         };
         for thread in woken.into_iter().filter(|&t| self.is_waiting(t) && self.has_limit(t)) {
@@ -143,17 +155,18 @@ impl History {
     /// Whether a thread's last event is a wait with a time limit.
     fn has_limit(&self, thread: ThreadId) -> bool {
         let last = self.events_of(thread).last().and_then(|&e| self.events.get(e as usize));
-        last.is_some_and(|e| e.op.kind == OpKind::CondWait && e.op.arg == TIMED)
+        last.is_some_and(|e| goes_to_sleep(&e.op) && e.op.arg == TIMED)
     }
 
-    /// Whether a thread waits on a condition variable and has not been woken.
+    /// Whether a thread waits on a condition variable or a futex and has not been woken.
     pub fn is_waiting(&self, thread: ThreadId) -> bool {
         let Some(state) = self.threads.get(thread.index()) else { return false };
         let last = state.events.last().and_then(|&e| self.events.get(e as usize));
-        state.woken_by == NONE && last.is_some_and(|e| e.op.kind == OpKind::CondWait)
+        state.woken_by == NONE && last.is_some_and(|e| goes_to_sleep(&e.op))
     }
 
-    /// The threads that wait on a condition variable, in the order in which they began to.
+    /// The threads that wait on a condition variable or a futex, in the order in which they began to. Not after threads have
+    /// been moved from one futex to another.
     pub fn waiters(&self, condition: ObjectId) -> Vec<ThreadId> {
         let waits = |t: &ThreadId| {
             let last = self.threads[t.index()].events.last().and_then(|&e| self.events.get(e as usize));
@@ -162,6 +175,11 @@ impl History {
         let mut waiters: Vec<ThreadId> = (0..self.threads.len()).map(|t| ThreadId(t as u16)).filter(waits).collect();
         waiters.sort_by_key(|t| self.threads[t.index()].events.last().copied());
         waiters
+    }
+
+    /// Whether waiters have been moved from one futex to another.
+    pub fn has_moved(&self) -> bool {
+        self.events.iter().any(|e| e.op.kind == OpKind::FutexRequeue)
     }
 
     /// For each thread, one more than the position of its last event that happens before the event at `position`, or is it.
@@ -395,15 +413,21 @@ impl History {
     fn wake(&mut self, op: &Op, position: u32) {
         match (op.kind, named_thread(op)) {
             (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = position,
-            (OpKind::CondSignal, Some(waiter)) => {
-                let state = self.thread(waiter);
-                if state.woken_by == NONE {
-                    state.woken_by = position;
-                }
+            (OpKind::CondSignal | OpKind::FutexWake, Some(waiter)) => self.wake_one(waiter, position),
+            (OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp, _) => {
+                named_threads(op).for_each(|waiter| self.wake_one(waiter, position));
             }
             (OpKind::CondBroadcast, _) => self.wake_all(OpKind::CondWait, op, position),
+            (OpKind::FutexWakeAll, _) => self.wake_all(OpKind::FutexWait, op, position),
             (OpKind::BarrierArrive, _) if op.arg != 0 => self.wake_all(OpKind::BarrierArrive, op, position),
             _ => {}
+        }
+    }
+
+    fn wake_one(&mut self, waiter: ThreadId, position: u32) {
+        let state = self.thread(waiter);
+        if state.woken_by == NONE {
+            state.woken_by = position;
         }
     }
 
@@ -421,7 +445,17 @@ impl History {
     fn unwake(&mut self, op: &Op, position: u32) {
         match (op.kind, named_thread(op)) {
             (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = NONE,
-            (OpKind::CondSignal | OpKind::CondBroadcast | OpKind::BarrierArrive, _) => {
+            (
+                OpKind::CondSignal
+                | OpKind::CondBroadcast
+                | OpKind::BarrierArrive
+                | OpKind::FutexWake
+                | OpKind::FutexWakeAll
+                | OpKind::FutexWakeSet
+                | OpKind::FutexRequeue
+                | OpKind::FutexWakeOp,
+                _,
+            ) => {
                 let woken = self.threads.iter_mut().filter(|t| t.woken_by == position);
                 woken.for_each(|t| t.woken_by = NONE);
             }

@@ -18,7 +18,8 @@
 mod clock;
 pub mod determinism;
 pub mod dpor;
-pub mod explorer;
+pub mod endless;
+mod explorer;
 mod history;
 pub mod none;
 mod objects;

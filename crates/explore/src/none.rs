@@ -10,11 +10,12 @@ use symdpor_trace::{Execution, Plan};
 pub struct AllInterleavings {
     tree: Tree,
     statistics: Statistics,
+    endless: bool,
 }
 
 impl AllInterleavings {
     pub fn new() -> AllInterleavings {
-        AllInterleavings { tree: Tree::new(false), statistics: Statistics::default() }
+        AllInterleavings { tree: Tree::new(false), statistics: Statistics::default(), endless: false }
     }
 }
 
@@ -37,6 +38,7 @@ impl Explorer for AllInterleavings {
                 node.backtrack.clone_from(&node.enabled);
             }
         }
+        self.tree.ended(last.end);
         while let Some(position) = self.tree.depth().checked_sub(1) {
             if self.tree.next_alternative(position) {
                 return Some(self.tree.plan());
@@ -47,12 +49,17 @@ impl Explorer for AllInterleavings {
                 return Some(self.tree.plan());
             }
             self.tree.pop();
+            self.endless |= !self.tree.take_endless().is_empty();
         }
         None
     }
 
     fn statistics(&self) -> Statistics {
         self.statistics
+    }
+
+    fn is_endless(&self) -> bool {
+        self.endless
     }
 
     fn depth(&self) -> usize {

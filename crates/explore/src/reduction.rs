@@ -13,13 +13,14 @@
 //! or one that sleeps there. In the second case the execution may have gone past the node already, since it was the worker that
 //! chose the thread: then the rest of it is not looked at.
 
+use crate::endless::{Inquiry, Verdict};
 use crate::explorer::{Explorer, Statistics};
 use crate::history::{History, Race};
 use crate::symmetry::rule::Rule;
 use crate::symmetry::timer::Clock;
 use crate::symmetry::{Answer, Counters, Skip, Symmetry};
 use crate::tree::{Node, Tree};
-use symdpor_trace::{End, Execution, Op, OpKind, PendingOp, Plan, ThreadId, ThreadSet};
+use symdpor_trace::{Choice, End, Execution, Op, OpKind, PendingOp, Plan, ThreadId, ThreadSet};
 
 /// How an algorithm has a race reversed.
 pub trait Strategy: Default {
@@ -41,6 +42,10 @@ pub struct Reduction<S> {
     statistics: Statistics,
     /// What is to be gone on with once a question has been answered.
     waiting: Option<Waiting>,
+    /// Whether a state is one of a livelock, and where to go on when that is known.
+    inquiry: Option<(Inquiry, Option<Plan>)>,
+    suspects: Vec<Vec<Choice>>,
+    endless: bool,
 }
 
 /// Where a question was asked.
@@ -64,6 +69,9 @@ impl<S: Strategy> Default for Reduction<S> {
             sleepers: Vec::new(),
             statistics: Statistics::default(),
             waiting: None,
+            inquiry: None,
+            suspects: Vec::new(),
+            endless: false,
         }
     }
 }
@@ -152,6 +160,10 @@ impl<S: Strategy> Reduction<S> {
         if execution.end == End::Cut {
             self.tree.cut();
         }
+        self.tree.ended(execution.end);
+        if execution.end == End::SleepBlocked {
+            self.suspect(&execution.steps);
+        }
         self.end(execution, execution.steps.len());
         Analysed::ToItsEnd
     }
@@ -188,6 +200,7 @@ impl<S: Strategy> Reduction<S> {
         if let Some(symmetry) = &mut self.symmetry {
             symmetry.finish_blocked(position);
         }
+        self.suspect(&execution.steps[..position]);
         self.tree.pop();
         Analysed::Blocked
     }
@@ -233,6 +246,9 @@ impl<S: Strategy> Reduction<S> {
         if let Some(symmetry) = &mut self.symmetry {
             let started = symmetry.timer.start();
             symmetry.end(&pending, &ended, &mut self.history);
+            if matches!(execution.end, End::Repeated(_)) {
+                symmetry.is_incomplete();
+            }
             symmetry.timer.stop(started);
         }
     }
@@ -350,7 +366,16 @@ impl<S: Strategy> Reduction<S> {
     fn may_skip_way(&mut self, position: usize, thread: ThreadId, op: Op) -> Leave {
         let Some(symmetry) = &mut self.symmetry else { return Leave::No };
         let way = self.tree.alternative(position) as usize;
-        let Some(&woken) = self.history.waiters(op.object).get(way).filter(|_| op.kind == OpKind::CondSignal) else {
+        let waiters = self.history.waiters(op.object);
+        // Threads that wait for other bits of a futex, or were moved to it from another, are not among the ways.
+        let one_way_each = match op.kind {
+            OpKind::CondSignal => true,
+            OpKind::FutexWake => {
+                !self.history.has_moved() && waiters.len() == self.tree.alternatives(position) as usize
+            }
+            _ => false,
+        };
+        let Some(&woken) = waiters.get(way).filter(|_| one_way_each) else {
             return Leave::No;
         };
         let started = symmetry.timer.start();
@@ -406,12 +431,26 @@ impl<S: Strategy> Reduction<S> {
     }
 }
 
-impl<S: Strategy> Explorer for Reduction<S> {
-    fn first(&mut self) -> Plan {
-        Plan::default()
+impl<S: Strategy> Reduction<S> {
+    /// Where only sleeping threads are left, below a state that they came back to, they may do so for ever.
+    fn suspect(&mut self, steps: &[symdpor_trace::Step]) {
+        if self.tree.has_repeated() && !self.endless {
+            let way = steps.iter().map(|s| Choice { thread: s.thread, alternative: s.alternative });
+            self.suspects.push(way.collect());
+        }
     }
 
-    fn next(&mut self, last: &Execution) -> Option<Plan> {
+    /// Goes on with the search, unless there is a state that may be one of a livelock.
+    fn inquire(&mut self, plan: Option<Plan>) -> Option<Plan> {
+        self.suspects.extend(self.tree.take_endless());
+        let Some(way) = self.suspects.pop().filter(|_| !self.endless) else { return plan };
+        let inquiry = Inquiry::new(way);
+        let first = inquiry.first();
+        self.inquiry = Some((inquiry, plan));
+        Some(first)
+    }
+
+    fn search(&mut self, last: &Execution) -> Option<Plan> {
         if let Some(symmetry) = &mut self.symmetry {
             symmetry.timer.next_execution();
         }
@@ -432,6 +471,28 @@ impl<S: Strategy> Explorer for Reduction<S> {
             }
         }
     }
+}
+
+impl<S: Strategy> Explorer for Reduction<S> {
+    fn first(&mut self) -> Plan {
+        Plan::default()
+    }
+
+    fn next(&mut self, last: &Execution) -> Option<Plan> {
+        let Some((mut inquiry, plan)) = self.inquiry.take() else {
+            let plan = self.search(last);
+            return self.inquire(plan);
+        };
+        match inquiry.next(last) {
+            Verdict::Open(next) => {
+                self.inquiry = Some((inquiry, plan));
+                return Some(next);
+            }
+            Verdict::Endless => self.endless = true,
+            Verdict::Ends => {}
+        }
+        self.inquire(plan)
+    }
 
     fn statistics(&self) -> Statistics {
         self.statistics
@@ -439,6 +500,10 @@ impl<S: Strategy> Explorer for Reduction<S> {
 
     fn symmetry(&self) -> Counters {
         self.symmetry.as_ref().map_or(Counters::default(), |s| Counters { nanos: s.timer.nanos(), ..s.counters })
+    }
+
+    fn is_endless(&self) -> bool {
+        self.endless
     }
 
     fn depth(&self) -> usize {

@@ -9,7 +9,7 @@
 //! in the trace, and that thread is awake from there on.
 
 use symdpor_abi::op::{Op, dependent};
-use symdpor_trace::{Choice, Plan, Step, ThreadId, ThreadSet};
+use symdpor_trace::{Choice, End, Plan, Step, ThreadId, ThreadSet};
 
 /// A state of the current execution.
 #[derive(Default)]
@@ -26,6 +26,10 @@ pub struct Node {
     alternatives: u16,
     /// The current branch ended in an error: what the thread would have done after it was not seen.
     cut: bool,
+    /// An execution came back to this state.
+    repeated: bool,
+    /// An execution from here came to an end, or back to a state above.
+    ends: bool,
     /// Its sleepers: those inherited, and those explored here.
     inherited: (usize, usize),
     own: (usize, usize),
@@ -53,11 +57,13 @@ pub struct Tree {
     choices: Vec<Choice>,
     sleepers: Vec<Sleeper>,
     use_sleep: bool,
+    /// See [`Tree::take_endless`].
+    endless: Vec<Vec<Choice>>,
 }
 
 impl Tree {
     pub fn new(use_sleep: bool) -> Tree {
-        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep }
+        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep, endless: Vec::new() }
     }
 
     pub fn depth(&self) -> usize {
@@ -111,6 +117,7 @@ impl Tree {
         node.done.clear();
         node.done.insert(step.thread);
         node.sleep.remove(step.thread);
+        (node.repeated, node.ends) = (false, false);
         node.inherited = inherited;
         node.own = (self.sleepers.len(), self.sleepers.len());
     }
@@ -147,6 +154,11 @@ impl Tree {
     /// Which way the last node's current branch goes.
     pub fn alternative(&self, position: usize) -> u16 {
         self.choices[position].alternative
+    }
+
+    /// How many ways there are.
+    pub fn alternatives(&self, position: usize) -> u16 {
+        self.nodes[position].alternatives
     }
 
     /// Another way for the operation of the last node's current branch.
@@ -230,7 +242,44 @@ impl Tree {
         }
     }
 
+    /// An execution has ended, in the last node's branch. One that came back to a state must not keep threads that it ran past from
+    /// running: whoever could go first on the way round is explored there.
+    pub fn ended(&mut self, end: End) {
+        let depth = self.choices.len();
+        let since = match end {
+            End::Repeated(since) => since,
+            End::SleepBlocked | End::Asked => return,
+            End::Complete | End::Cut => {
+                self.nodes[..depth].iter_mut().for_each(|n| n.ends = true);
+                return;
+            }
+        };
+        for node in &mut self.nodes[since.min(depth)..depth] {
+            node.backtrack.union_with(&node.enabled);
+        }
+        // What comes after the way round is seen from its beginning, not from the states on it.
+        self.nodes[(since + 1).min(depth)..depth].iter_mut().for_each(|n| n.ends = true);
+        if let Some(node) = self.nodes[..depth].get_mut(since) {
+            node.repeated = true;
+        }
+    }
+
+    /// Whether an execution came back to one of the current states.
+    pub fn has_repeated(&self) -> bool {
+        self.nodes[..self.choices.len()].iter().any(|n| n.repeated)
+    }
+
+    /// The ways to states from which all executions that were run came back to them, since this was last asked.
+    pub fn take_endless(&mut self) -> Vec<Vec<Choice>> {
+        std::mem::take(&mut self.endless)
+    }
+
     pub fn pop(&mut self) {
+        if let Some(node) = self.choices.len().checked_sub(1).map(|last| &self.nodes[last]) {
+            if node.repeated && !node.ends {
+                self.endless.push(self.choices[..self.choices.len() - 1].to_vec());
+            }
+        }
         self.choices.pop();
     }
 

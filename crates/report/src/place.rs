@@ -85,6 +85,12 @@ pub fn thread(thread: ThreadId) -> String {
     if thread == ThreadId::MAIN { "main".to_owned() } else { format!("thread {}", thread.0) }
 }
 
+/// Threads given as bits: `thread 1, thread 3`, or `nobody`.
+pub fn threads(bits: u32) -> String {
+    let names: Vec<String> = (0..32).filter(|t| bits & 1 << t != 0).map(|t| thread(ThreadId(t))).collect();
+    if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+}
+
 /// At most `width` characters; the end of a text says more than its beginning if it is a path.
 pub fn cut_left(text: &str, width: usize) -> String {
     let count = text.chars().count();

@@ -61,6 +61,16 @@ fn plain(event: &Event) -> String {
         OpKind::BarrierArrive if event.arg != 0 => format!("arrive at barrier{object} as the last"),
         OpKind::BarrierArrive => format!("arrive at barrier{object}"),
         OpKind::BarrierPass => format!("go on after barrier{object}"),
+        OpKind::FutexWait => format!("futex wait{object}"),
+        OpKind::FutexMismatch => format!("futex wait{object}, has another value"),
+        OpKind::FutexWake if event.arg == NO_THREAD => format!("futex wake{object}, nobody waits"),
+        OpKind::FutexWake => format!("futex wake{object}, wakes {}", other()),
+        OpKind::FutexWakeAll => format!("futex wake{object}, wakes all"),
+        OpKind::FutexWakeSet => format!("futex wake{object}, wakes {}", place::threads(event.arg)),
+        OpKind::FutexRequeue => format!("futex requeue{object}, wakes {}", place::threads(event.arg)),
+        OpKind::FutexWakeOp => format!("futex change and wake{object}, wakes {}", place::threads(event.arg)),
+        OpKind::FutexTimeout => format!("futex wait{object}, time is up"),
+        OpKind::FutexWoken => format!("woken{object}"),
     }
 }
 
@@ -141,6 +151,7 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>) -> String {
             format!("waits to{object}")
         }
         (OpKind::AtomicLoad | OpKind::PlainLoad, _) => format!("reads{object} again and again"),
+        (OpKind::FutexWait, _) => format!("waits on futex{object}"),
         _ => format!("is about to act on{object}"),
     }
 }

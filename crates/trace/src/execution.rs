@@ -36,6 +36,8 @@ pub enum End {
     SleepBlocked,
     /// The plan asked for the threads' memory.
     Asked,
+    /// The state is the one before this step again.
+    Repeated(usize),
 }
 
 /// A whole execution: the plan it was given, then what the default rule chose.

@@ -78,6 +78,7 @@ const PROVIDED: &[&str] = &[
     "nanosleep",
     "clock_nanosleep",
     "read",
+    "syscall",
     "_ZNSt6thread4joinEv",
     "_ZNSt6thread6detachEv",
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",

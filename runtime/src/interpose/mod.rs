@@ -10,6 +10,7 @@ pub mod memory;
 pub mod outside;
 pub mod process;
 pub mod random;
+pub mod raw;
 pub mod refused;
 pub mod shared;
 pub mod threads;

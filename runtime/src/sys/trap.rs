@@ -26,11 +26,8 @@ pub struct Saved {
 }
 
 extern "C" fn dispatch(saved: &Saved) -> isize {
-    const SCHED_YIELD: usize = 24;
-    const NANOSLEEP: usize = 35;
-    const CLOCK_NANOSLEEP: usize = 230;
     let s = saved;
-    if !matches!(s.rax, SCHED_YIELD | NANOSLEEP | CLOCK_NANOSLEEP) {
+    if !crate::interpose::raw::only_waits(s.rax) {
         crate::spin::changed();
     }
     crate::syscalls::turn::trapped(true);

@@ -36,6 +36,7 @@ pub const EISCONN: isize = -106;
 pub const ENOTCONN: isize = -107;
 pub const ECONNREFUSED: isize = -111;
 pub const EINPROGRESS: isize = -115;
+pub const ETIMEDOUT: isize = -110;
 
 /// Sets the C library's `errno` of the running thread.
 pub fn set(error: isize) {

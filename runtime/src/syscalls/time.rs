@@ -114,6 +114,17 @@ pub fn sleep(nanoseconds: u64) {
     pass_turn();
 }
 
+/// What the runtime's clock shows after so many nanoseconds.
+pub fn after(nanoseconds: u64) -> u64 {
+    state().clock.0.saturating_add(nanoseconds)
+}
+
+/// The clock shows at least this.
+pub fn reach(time: u64) {
+    let now = state().clock.0;
+    state().clock.advance(time.saturating_sub(now));
+}
+
 /// Lets other threads go first, once there are others.
 pub fn pass_turn() {
     if is_taken() {

@@ -48,6 +48,10 @@ impl Exchange {
     }
 
     pub fn object(&self, object: ObjectId) -> ObjectId {
+        if object.is_futex() {
+            let (word, mask) = object.futex_word();
+            return ObjectId::futex(self.object(word), if mask == 0x0f { 0 } else { 4 });
+        }
         let at = object.0;
         for pair in &self.memory {
             for (from, to) in [(pair.one, pair.other), (pair.other, pair.one)] {

@@ -181,12 +181,17 @@ impl Symmetry {
             below.before_creation(child, thread);
         }
         let node = &mut self.nodes[position];
-        if let (OpKind::CondSignal, Some(woken)) = (op.kind, named_thread(op)) {
+        if let (OpKind::CondSignal | OpKind::FutexWake, Some(woken)) = (op.kind, named_thread(op)) {
             node.current.merge(&below);
             node.ways.push((woken, Rc::new(below)));
         } else {
             node.current.take_in(below);
         }
+    }
+
+    /// What would have come after the end of the execution was seen elsewhere.
+    pub fn is_incomplete(&mut self) {
+        self.carry.set_partial();
     }
 
     /// Whether a signal need not wake `thread`, because it has been explored how it wakes a twin of it.

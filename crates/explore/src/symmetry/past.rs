@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
 use symdpor_abi::object::{ObjectId, Region};
+use symdpor_abi::op::Access;
 use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadMemory, ThreadSet};
 
 /// An access of the current execution.
@@ -136,7 +137,11 @@ fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAcces
     };
     let access = move |(object, mask)| Some(PlainAccess { thread, object, granules: 1, mask, write: write? });
     let second = (op.object2.0 != 0).then_some((op.object2, op.mask2));
-    [Some((op.object, op.mask)), second].into_iter().flatten().filter_map(access)
+    let word = op.futex_word().map(|(object, mask, class)| {
+        let write = class == Access::Write;
+        PlainAccess { thread, object, granules: 1, mask, write }
+    });
+    [Some((op.object, op.mask)), second].into_iter().flatten().filter_map(access).chain(word)
 }
 
 /// Whether an operation is a plain access that was made visible.

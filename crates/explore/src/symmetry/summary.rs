@@ -237,6 +237,7 @@ impl Summary {
         let inside = |o: ObjectId| o.0.wrapping_sub(start.0) < bytes.max(1);
         self.plain.retain(|e| !inside(e.access.object));
         self.between.retain(|a| !inside(a.object));
+        let inside = |o: ObjectId| inside(o.memory());
         self.visible.retain(|e| !inside(e.op.object) || (e.op.object2 != ObjectId::NONE && !inside(e.op.object2)));
     }
 

@@ -3,7 +3,7 @@
 use crate::machine::State;
 use crate::program::Program;
 use crate::run::{Outcome, Outcomes};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// All outcomes, or `None` if there are more states than `limit`.
 pub fn outcomes(program: &Program, limit: usize) -> Option<Outcomes> {
@@ -15,7 +15,9 @@ pub fn outcomes(program: &Program, limit: usize) -> Option<Outcomes> {
     }
     let mut seen = FxHashSet::default();
     let mut stack = vec![state];
+    let loops = program.has_loops();
     while let Some(state) = stack.pop() {
+        let state = if loops { state.with_small_clocks() } else { state };
         if !seen.insert(state.clone()) {
             continue;
         }
@@ -44,4 +46,43 @@ fn successors(state: &State, program: &Program, stack: &mut Vec<State>, outcomes
     if stuck {
         outcomes.insert(Outcome::of_end(state, program));
     }
+}
+
+/// Whether there is a state from which no end can be reached; `None` if there are more states than `limit`.
+pub fn is_endless(program: &Program, limit: usize) -> Option<bool> {
+    let (state, stop) = State::new(program);
+    if stop.is_some() {
+        return Some(false);
+    }
+    let mut numbers = FxHashMap::default();
+    let (mut states, mut from, mut ends) = (vec![state.with_small_clocks()], vec![Vec::new()], Vec::new());
+    numbers.insert(states[0].clone(), 0usize);
+    let mut next = 0;
+    while next < states.len() {
+        let (mut after, mut outcomes) = (Vec::new(), Outcomes::new());
+        successors(&states[next].clone(), program, &mut after, &mut outcomes);
+        if !outcomes.is_empty() {
+            ends.push(next);
+        }
+        for state in after.iter().map(State::with_small_clocks) {
+            let fresh = states.len();
+            let number = *numbers.entry(state.clone()).or_insert(fresh);
+            if number == fresh {
+                states.push(state);
+                from.push(Vec::new());
+            }
+            from[number].push(next);
+        }
+        if states.len() > limit {
+            return None;
+        }
+        next += 1;
+    }
+    let mut reaches = vec![false; states.len()];
+    while let Some(state) = ends.pop() {
+        if !std::mem::replace(&mut reaches[state], true) {
+            ends.extend(&from[state]);
+        }
+    }
+    Some(reaches.contains(&false))
 }

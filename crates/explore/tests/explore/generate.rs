@@ -56,6 +56,9 @@ pub enum Kind {
     Ends,
     Once,
     Spins,
+    Futexes,
+    /// Threads that may run for ever.
+    Endless,
     /// Many threads that do little.
     Crowd,
     /// Two threads that do much.
@@ -70,7 +73,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -80,6 +83,8 @@ impl Kind {
         Kind::Ends,
         Kind::Once,
         Kind::Spins,
+        Kind::Futexes,
+        Kind::Endless,
         Kind::Crowd,
         Kind::Deep,
         Kind::Twins,
@@ -143,7 +148,9 @@ impl Kind {
                 G::repeat,
                 G::check,
             ],
-            Kind::Shared => &[G::atom, G::plain, G::rw_locked, G::rw_locked, G::try_rw, G::barrier, G::tokens, G::branch],
+            Kind::Shared => {
+                &[G::atom, G::plain, G::rw_locked, G::rw_locked, G::try_rw, G::barrier, G::tokens, G::branch]
+            }
             Kind::Semaphores => {
                 &[G::atom, G::plain, G::tokens, G::tokens, G::one_token, G::one_token, G::try_token, G::branch_token]
             }
@@ -171,6 +178,27 @@ impl Kind {
                 G::limited_wait,
                 G::notify,
                 G::check,
+            ],
+            Kind::Endless => &[
+                G::atom,
+                G::again,
+                G::again,
+                G::again_locking,
+                G::again_locking,
+                G::locked,
+                G::branch,
+                G::branch_plain,
+                G::check,
+            ],
+            Kind::Futexes => &[
+                G::atom,
+                G::branch,
+                G::locked,
+                G::futex_wait,
+                G::futex_wait,
+                G::futex_wake,
+                G::futex_wake,
+                G::futex_move,
             ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
@@ -229,11 +257,13 @@ impl Generator {
             if self.rng.percent(30) {
                 self.segment(&mut code);
             }
-            code.extend(if self.rng.percent(if matches!(self.kind, Kind::Twins | Kind::SharedTwins) { 90 } else { 70 }) {
-                shared.clone()
-            } else {
-                self.body()
-            });
+            code.extend(
+                if self.rng.percent(if matches!(self.kind, Kind::Twins | Kind::SharedTwins) { 90 } else { 70 }) {
+                    shared.clone()
+                } else {
+                    self.body()
+                },
+            );
             codes.push(code);
         }
         // Code that only other threads start.
@@ -558,6 +588,67 @@ impl Generator {
             self.atom_or_plain(code);
         }
         code.push(Instr::Unlock(m));
+    }
+
+    /// Stores something until something else is there.
+    fn again(&mut self, code: &mut Vec<Instr>) {
+        let (r, before) = (self.reg(), code.len());
+        if self.rng.percent(60) {
+            code.push(Instr::Store(self.view(), self.rng.value(3)));
+        }
+        if self.rng.percent(20) {
+            self.plain(code);
+        }
+        code.push(Instr::Load(r, self.view()));
+        code.push(Instr::Again(r, self.rng.value(3), (code.len() - before) as u8));
+    }
+
+    /// Takes a lock and tries another, until that succeeds.
+    fn again_locking(&mut self, code: &mut Vec<Instr>) {
+        let (r, m, before) = (3, self.rng.byte(2), code.len());
+        code.push(Instr::Lock(m));
+        if self.rng.percent(30) {
+            self.plain(code);
+        }
+        code.extend([Instr::TryLock(r, 1 - m), Instr::If(r, 1, 1), Instr::Unlock(1 - m), Instr::Unlock(m)]);
+        code.push(Instr::Again(r, 0, (code.len() - before) as u8));
+    }
+
+    fn futex_value(&mut self, code: &mut Vec<Instr>, cell: u8) {
+        let view = View { lanes: 2, ..View::whole(cell) };
+        code.push(if self.rng.percent(70) { Instr::Store(view, 1) } else { Instr::Store(View::whole(cell), 1) });
+    }
+
+    fn futex_wait(&mut self, code: &mut Vec<Instr>) {
+        let (r, cell) = (self.reg(), self.rng.byte(2));
+        code.push(Instr::FutexWait(r, cell, self.rng.value(2), self.rng.percent(25)));
+        if self.rng.percent(50) {
+            let mut inner = Vec::new();
+            self.atom_or_plain(&mut inner);
+            code.push(Instr::If(r, self.rng.value(3), inner.len() as u8));
+            code.extend(inner);
+        }
+    }
+
+    fn futex_wake(&mut self, code: &mut Vec<Instr>) {
+        let (r, cell) = (self.reg(), self.rng.byte(2));
+        if self.rng.percent(50) {
+            self.futex_value(code, cell);
+        }
+        code.push(Instr::FutexWake(r, cell, self.rng.pick(&[1, 1, 1, 2, 9])));
+        if self.rng.percent(20) {
+            code.push(Instr::If(r, self.rng.value(3), 1));
+            self.atom(code);
+        }
+    }
+
+    fn futex_move(&mut self, code: &mut Vec<Instr>) {
+        let cell = self.rng.byte(2);
+        code.push(if self.rng.percent(70) {
+            Instr::FutexRequeue(cell, 1 - cell, self.rng.pick(&[1, 1, 9]), self.rng.value(2))
+        } else {
+            Instr::FutexWakeOp(cell, 1 - cell, self.rng.value(2))
+        });
     }
 
     fn spin(&mut self, code: &mut Vec<Instr>) {

@@ -15,11 +15,13 @@ fn uses(instr: Instr) -> (u32, u32) {
         Instr::TryRead(r, _) | Instr::TryWrite(r, _) | Instr::TryTake(r, _) | Instr::Value(r, _) => (0, reg(r)),
         Instr::WaitLimit(_, _, r) | Instr::Barrier(_, r) => (0, reg(r)),
         Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) => (0, reg(r)),
+        Instr::FutexWait(r, ..) | Instr::FutexWake(r, ..) => (0, reg(r)),
         Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) => (reg(r), 0),
         Instr::Create(_, h) => (0, handle(h)),
         Instr::Join(h) => (handle(h), 0),
         Instr::JoinResult(r, h) => (handle(h), reg(r)),
         Instr::Loop(..) => (COUNTER, 0),
+        Instr::Again(r, ..) => (reg(r), 0),
         _ => (0, 0),
     }
 }
@@ -29,7 +31,7 @@ fn successors(code: &[Instr], at: usize) -> [Option<usize>; 2] {
     let next = Some(at + 1);
     match code[at] {
         Instr::If(_, _, skip) | Instr::Once(_, skip) => [next, Some(at + 1 + skip as usize)],
-        Instr::Loop(back, _) => [next, Some(at - (back as usize).min(at))],
+        Instr::Loop(back, _) | Instr::Again(_, _, back) => [next, Some(at - (back as usize).min(at))],
         Instr::End | Instr::Exit(_) => [None, None],
         _ => [next, None],
     }

@@ -3,6 +3,7 @@
 //! A transition is one visible operation and the invisible ones after it, as in the real runtime. Plain accesses are
 //! invisible and checked by happens-before (sequentially consistent atomics, mutexes, once, creation, join).
 
+use crate::futex;
 use crate::program::*;
 use crate::shared::Shared;
 use symdpor_abi::object::Region;
@@ -25,6 +26,10 @@ pub enum Phase {
     Arrived,
     Released,
     Ended,
+    /// Waits on the futex of a cell, perhaps with a time limit.
+    Futex(u8, bool),
+    /// Woken from one.
+    FutexWoken,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -79,6 +84,8 @@ pub struct State {
     mutexes: [Mutex; MUTEXES],
     /// Waiters in the order of waiting.
     conds: [Vec<u8>; CONDS],
+    /// The same of futexes.
+    pub futexes: [Vec<u8>; CELLS],
     onces: [(OnceState, Clock); ONCES],
     /// Who runs each `Once`.
     running_once: [u8; ONCES],
@@ -171,6 +178,7 @@ impl State {
             plain: Default::default(),
             mutexes: [free; MUTEXES],
             conds: Default::default(),
+            futexes: Default::default(),
             onces: [(OnceState::Fresh, [0; THREADS]); ONCES],
             threads: vec![Thread::new(0, 0, [0; THREADS])],
             running_once: [NOBODY; ONCES],
@@ -199,6 +207,9 @@ impl State {
             Phase::Arrived | Phase::Released => {
                 return Shared::pending(instr).map(|op| Op::new(OpKind::BarrierPass, op.object));
             }
+            Phase::Futex(cell, true) => return Some(futex::op(OpKind::FutexTimeout, cell)),
+            Phase::Futex(cell, false) => return Some(futex::op(OpKind::Waiting, cell)),
+            Phase::FutexWoken => return Some(futex::op(OpKind::FutexWoken, 0)),
             Phase::Running => {}
         }
         if let Some(op) = Shared::pending(instr) {
@@ -219,6 +230,12 @@ impl State {
             Instr::Wait(..) | Instr::WaitLimit(..) => wait_op(instr),
             Instr::Signal(c) => Op::new(OpKind::CondSignal, object(3, c)),
             Instr::Broadcast(c) => Op::new(OpKind::CondBroadcast, object(3, c)),
+            Instr::FutexWait(_, cell, _, limited) => {
+                with_arg(futex::op(OpKind::FutexWait, cell), limited as u32 * TIMED)
+            }
+            Instr::FutexWake(_, cell, _) => futex::op(OpKind::FutexWake, cell),
+            Instr::FutexRequeue(one, other, ..) => futex::op_with(OpKind::FutexRequeue, one, other),
+            Instr::FutexWakeOp(one, other, _) => futex::op_with(OpKind::FutexWakeOp, one, other),
             Instr::Once(o, _) => Op::new(OpKind::Once, object(4, o)),
             Instr::OnceEnd(o) => Op::new(OpKind::OnceEnd, object(4, o)),
             Instr::Create(..) => Op::new(OpKind::ThreadCreate, ObjectId::THREADS),
@@ -233,8 +250,8 @@ impl State {
     pub fn enabled(&self, program: &Program, t: usize) -> bool {
         let Some(instr) = self.instr(program, t) else { return false };
         match (self.threads[t].phase, instr) {
-            (Phase::Ended | Phase::Waiting | Phase::Arrived, _) => false,
-            (Phase::Limited | Phase::Released, _) => true,
+            (Phase::Ended | Phase::Waiting | Phase::Arrived | Phase::Futex(_, false), _) => false,
+            (Phase::Limited | Phase::Released | Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
             (_, Instr::Spin(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
             (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
@@ -252,8 +269,10 @@ impl State {
     /// In how many ways the thread's next operation can go.
     pub fn alternatives(&self, program: &Program, t: usize) -> u16 {
         match self.instr(program, t) {
+            _ if self.threads[t].phase != Phase::Running => 1,
             Some(Instr::Signal(c)) => self.conds[c as usize].len().max(1) as u16,
-            _ => 1,
+            Some(instr) => self.futex_ways(instr),
+            None => 1,
         }
     }
 
@@ -265,7 +284,7 @@ impl State {
         if stop.is_none() && !self.atomic_in_order(t, &op) {
             stop = Some(Stop::Race);
         }
-        if matches!(op.kind, OpKind::AtomicStore | OpKind::AtomicRmw) {
+        if matches!(op.kind, OpKind::AtomicStore | OpKind::AtomicRmw | OpKind::FutexWakeOp) {
             self.wake_spinners(program, &op);
         }
         // What comes after the operation is not covered by what the operation itself released.
@@ -326,6 +345,7 @@ impl State {
                 self.pass(t);
                 return (pending, None);
             }
+            Phase::Futex(..) | Phase::FutexWoken => return (self.leave_futex(t, instr, pending), None),
             _ => {}
         }
         let stays = matches!(instr, Instr::Wait(..) | Instr::WaitLimit(..) | Instr::Barrier(..));
@@ -354,6 +374,9 @@ impl State {
                 let waiters = std::mem::take(&mut self.conds[c as usize]);
                 waiters.iter().for_each(|&w| self.wake(program, w as usize, false));
                 (pending, None)
+            }
+            Instr::FutexWait(..) | Instr::FutexWake(..) | Instr::FutexRequeue(..) | Instr::FutexWakeOp(..) => {
+                (self.futex(t, instr, alternative, pending), None)
             }
             Instr::Once(o, skip) => (self.once(t, o, skip, pending), None),
             Instr::OnceEnd(o) => {
@@ -386,7 +409,7 @@ impl State {
         }
     }
 
-    fn digest(&self, view: View) -> i8 {
+    pub fn digest(&self, view: View) -> i8 {
         let mix = |d: i8, v: i8| d.wrapping_mul(3).wrapping_add(v);
         let first = self.cells[view.cell as usize][view.from as usize];
         if view.places().all(|(c, l)| self.cells[c][l] == first) {
@@ -445,7 +468,7 @@ impl State {
         }
     }
 
-    fn acquire(&mut self, t: usize, view: View) {
+    pub fn acquire(&mut self, t: usize, view: View) {
         if view.relaxed {
             return;
         }
@@ -455,7 +478,7 @@ impl State {
         }
     }
 
-    fn store(&mut self, t: usize, view: View, keep: bool, value: impl Fn(i8) -> i8) {
+    pub fn store(&mut self, t: usize, view: View, keep: bool, value: impl Fn(i8) -> i8) {
         let clock = self.threads[t].clock;
         for (cell, lane) in view.places() {
             let place = &mut self.cells[cell][lane];
@@ -552,7 +575,14 @@ impl State {
 
     /// Runs invisible instructions up to the next visible one.
     fn tail(&mut self, program: &Program, t: usize) -> Option<Stop> {
-        while self.threads[t].phase == Phase::Running {
+        for turn in 0.. {
+            // A loop without any operation: programs that were made smaller have them.
+            if turn == 100 {
+                self.threads[t].phase = Phase::Ended;
+            }
+            if self.threads[t].phase != Phase::Running {
+                break;
+            }
             let Some(instr) = self.instr(program, t) else {
                 self.threads[t].phase = Phase::Ended;
                 break;
@@ -579,6 +609,11 @@ impl State {
                     thread.pc = thread.pc.wrapping_sub(back + 1);
                 } else {
                     thread.loops = 0;
+                }
+            }
+            Instr::Again(r, value, back) => {
+                if thread.regs[r as usize] == value {
+                    thread.pc = thread.pc.wrapping_sub(back + 1);
                 }
             }
             Instr::End => {
@@ -610,13 +645,17 @@ impl State {
     /// Notes an atomic access, and whether it is ordered with the plain ones.
     fn atomic_in_order(&mut self, t: usize, op: &Op) -> bool {
         let write = match op.kind {
-            OpKind::AtomicLoad => false,
-            OpKind::AtomicStore | OpKind::AtomicRmw => true,
+            OpKind::AtomicLoad | OpKind::FutexWait | OpKind::FutexMismatch | OpKind::FutexRequeue => false,
+            OpKind::AtomicStore | OpKind::AtomicRmw | OpKind::FutexWakeOp => true,
             _ => return true,
         };
         let clock = self.threads[t].clock;
         let mut in_order = true;
-        for cell in (0..CELLS).filter(|&c| [op.object, op.object2].contains(&object(1, c as u8))) {
+        let places = match op.futex_word() {
+            Some((word, ..)) => [word, ObjectId::NONE],
+            None => [op.object, op.object2],
+        };
+        for cell in (0..CELLS).filter(|&c| places.contains(&object(1, c as u8))) {
             let raw = &mut self.raw[cell];
             in_order &= ordered(&raw.plain_writes, &clock).is_ok();
             in_order &= !write || ordered(&raw.plain_reads, &clock).is_ok();
@@ -670,6 +709,38 @@ impl State {
         var.value = value;
         var.writes[t] = clock[t];
         Ok(())
+    }
+
+    fn clocks(&mut self) -> impl Iterator<Item = &mut Clock> {
+        let raw = self.raw.iter_mut();
+        let raw =
+            raw.flat_map(|r| [&mut r.plain_reads, &mut r.plain_writes, &mut r.atomic_reads, &mut r.atomic_writes]);
+        (self.cell_clocks.iter_mut().flatten())
+            .chain(self.plain.iter_mut().flat_map(|p| [&mut p.writes, &mut p.reads]))
+            .chain(self.mutexes.iter_mut().map(|m| &mut m.clock))
+            .chain(self.onces.iter_mut().map(|o| &mut o.1))
+            .chain(self.threads.iter_mut().map(|t| &mut t.clock))
+            .chain(raw)
+    }
+
+    /// The state as a program could see it.
+    pub fn without_clocks(&self) -> State {
+        let mut state = self.clone();
+        state.clocks().for_each(|c| *c = [0; THREADS]);
+        state
+    }
+
+    /// The state with clocks as small as can be: only which is larger matters.
+    pub fn with_small_clocks(&self) -> State {
+        let mut state = self.clone();
+        for t in 0..THREADS {
+            let mut values: Vec<u8> = state.clocks().map(|c| c[t]).chain([0]).collect();
+            values.sort_unstable();
+            values.dedup();
+            let rank = |value: u8| values.iter().position(|v| *v == value).expect("one of them") as u8;
+            state.clocks().for_each(|c| c[t] = rank(c[t]));
+        }
+        state
     }
 
     /// All that can be seen of a state: memory and what the threads have read.

@@ -4,6 +4,8 @@ mod brute;
 mod classes;
 mod compare;
 mod counts;
+mod endless;
+mod futex;
 mod generate;
 mod local;
 mod machine;

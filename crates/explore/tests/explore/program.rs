@@ -106,6 +106,15 @@ pub enum Instr {
     /// The register gets the first register of the thread joined.
     JoinResult(u8, u8),
     Exit(u8),
+    /// Waits if the lower half of a cell is the value, perhaps with a time limit. The register says what became of it: 0 woken,
+    /// 1 another value, 2 time is up.
+    FutexWait(u8, u8, i8, bool),
+    /// Wakes so many; the register gets how many there were.
+    FutexWake(u8, u8, u8),
+    /// If the first one's word is the value, wakes one waiter and moves so many to the second.
+    FutexRequeue(u8, u8, u8, i8),
+    /// Sets the second one's word, wakes one waiter of the first, and one of the second if its word was 0.
+    FutexWakeOp(u8, u8, i8),
     Yield,
     /// If the register has the value: the next n instructions; else skips them.
     If(u8, i8, u8),
@@ -113,6 +122,8 @@ pub enum Instr {
     End,
     /// Runs the n instructions before it so many times in all.
     Loop(u8, u8),
+    /// Goes back over the n instructions before it for as long as the register has the value.
+    Again(u8, i8, u8),
     /// Fails, with this number, if the register has the value.
     AssertNot(u8, i8, u8),
 }
@@ -125,6 +136,13 @@ impl Instr {
             Instr::SpinEither(one, other, _) => [Some(one), Some(other)],
             _ => [None, None],
         }
+    }
+}
+
+impl Program {
+    /// Whether it may run for ever.
+    pub fn has_loops(&self) -> bool {
+        self.codes.iter().flatten().any(|i| matches!(i, Instr::Again(..)))
     }
 }
 

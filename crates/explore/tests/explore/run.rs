@@ -90,9 +90,17 @@ pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
 
 fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Option<Outcome>) {
     let (state, stop) = State::new(program);
-    let mut run =
-        Run { program, table, state, steps: Vec::new(), sleep: ThreadSet::new(), footprints: Footprints::default() };
+    let mut run = Run {
+        program,
+        table,
+        state,
+        steps: Vec::new(),
+        sleep: ThreadSet::new(),
+        footprints: Footprints::default(),
+        visits: Vec::new(),
+    };
     run.state.log.0.clear();
+    let loops = program.has_loops();
     if let Some(stop) = stop {
         let outcome = Outcome::of_stop(&run.state, 0, stop);
         return run.end(End::Cut, Some(outcome));
@@ -108,6 +116,9 @@ fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Option
             // The real runtime calls it a livelock, which is an error of its own.
             let spins = (0..run.state.threads.len()).any(|t| run.state.spins(program, t));
             return run.end(if spins { End::Cut } else { End::Complete }, Some(outcome));
+        }
+        if loops && let Some(since) = run.comes_back() {
+            return run.end(End::Repeated(since), None);
         }
         if plan.ask && position + 1 == plan.choices.len() {
             return run.answer();
@@ -130,15 +141,37 @@ struct Run<'a> {
     steps: Vec<Step>,
     sleep: ThreadSet,
     footprints: Footprints,
+    /// States that it has been in, where last, how often.
+    visits: Vec<(State, usize, u32)>,
 }
 
 impl Run<'_> {
+    /// Whether the state is one that the execution has been in, as in the real runtime: since which position.
+    fn comes_back(&mut self) -> Option<usize> {
+        let (state, position) = (self.state.without_clocks(), self.steps.len());
+        let Some(visit) = self.visits.iter_mut().find(|v| v.0 == state) else {
+            self.visits.push((state, position, 1));
+            return None;
+        };
+        if visit.2 == 2 {
+            return Some(visit.1);
+        }
+        (visit.1, visit.2) = (position, visit.2 + 1);
+        None
+    }
+
     fn choose(&self, plan: &Plan, enabled: &ThreadSet) -> Option<Choice> {
         if let Some(&choice) = plan.choices.get(self.steps.len()) {
             assert!(!self.sleep.contains(choice.thread), "the plan names a thread that sleeps");
             return Some(choice);
         }
         let awake: ThreadSet = enabled.iter().filter(|t| !self.sleep.contains(*t)).collect();
+        // Time is up only if nobody else wants to go on.
+        let limited = |t: &ThreadId| {
+            self.state.pending(self.program, t.index()).is_some_and(|op| op.kind == OpKind::FutexTimeout)
+        };
+        let ready: ThreadSet = awake.iter().filter(|t| !limited(t)).collect();
+        let awake = if ready.is_empty() { awake } else { ready };
         let thread = default_choice(&awake, self.steps.last().map(|s| (s.thread, &s.op)))?;
         Some(Choice { thread, alternative: 0 })
     }
@@ -199,6 +232,8 @@ impl Run<'_> {
 pub struct Explored {
     pub outcomes: Outcomes,
     pub statistics: Statistics,
+    /// A livelock was found.
+    pub endless: bool,
 }
 
 /// Runs a whole search, with `lie` applied to each execution before the explorer sees it. `None` if there are more
@@ -218,7 +253,9 @@ pub fn explore_with(
         lie(&mut execution);
         match explorer.next(&execution) {
             Some(next) => plan = next,
-            None => return Some(Explored { outcomes, statistics: explorer.statistics() }),
+            None => {
+                return Some(Explored { outcomes, statistics: explorer.statistics(), endless: explorer.is_endless() });
+            }
         }
     }
     None

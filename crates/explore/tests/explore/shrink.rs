@@ -31,7 +31,7 @@ fn without(program: &Program, code: usize, at: usize) -> Program {
         let spans_back = |span: u8| j >= at && at + span as usize > j;
         match instr {
             Instr::If(_, _, n) | Instr::Once(_, n) if spans_forward(*n) => *n -= 1,
-            Instr::Loop(n, _) if spans_back(*n) => *n -= 1,
+            Instr::Loop(n, _) | Instr::Again(_, _, n) if spans_back(*n) => *n -= 1,
             _ => {}
         }
     }

@@ -9,10 +9,10 @@ use crate::shrink::shrink;
 use symdpor_explore::{Checked, Dpor, Rule, SourceSets};
 
 /// Every second program has threads that are alike on purpose.
-const KINDS: [Kind; 22] = {
-    let mut kinds = [Kind::Twins; 22];
+const KINDS: [Kind; 26] = {
+    let mut kinds = [Kind::Twins; 26];
     let mut i = 0;
-    while i < 11 {
+    while i < 13 {
         kinds[2 * i] = Kind::ALL[i];
         i += 1;
     }

@@ -135,3 +135,27 @@ fn the_end_of_the_process_depends_on_everything() {
         });
     });
 }
+
+/// A wait in vain only read; what it read may change by itself, and then it waits.
+#[test]
+fn waiting_on_a_futex_in_vain_is_an_operation_on_its_queue() {
+    assert_bites(Kind::Futexes, |e| {
+        each_op(e, |op| {
+            if matches!(op.kind, OpKind::FutexWait | OpKind::FutexMismatch) {
+                let (word, mask) = op.object.futex_word();
+                *op = Op { mask, ..Op::new(OpKind::AtomicLoad, word) };
+            }
+        });
+    });
+}
+
+#[test]
+fn waiting_on_a_futex_reads_its_word() {
+    assert_bites(Kind::Futexes, |e| {
+        each_op(e, |op| {
+            if matches!(op.kind, OpKind::FutexWait | OpKind::FutexMismatch) {
+                op.kind = OpKind::FutexWake;
+            }
+        });
+    });
+}
