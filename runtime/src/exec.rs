@@ -36,6 +36,8 @@ pub struct Exec {
     pub heap: Heap,
     pub syscalls: syscalls::State,
     pub keys: Keys,
+    /// State of libc's that is nowhere else: see `library::Hidden`.
+    pub hidden: [usize; 8],
     /// The threads begin on a page of their own: the first ten fill one, which is all that is put back in small programs.
     page: [Page; 0],
     pub threads: [Thread; MAX_THREADS],

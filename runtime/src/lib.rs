@@ -28,6 +28,7 @@ mod hooks;
 mod init;
 mod interpose;
 mod keys;
+mod library;
 mod local;
 mod memory;
 mod modules;
