@@ -120,7 +120,9 @@ impl Session {
             let answer = self.worker.run(request, stop)?;
             let Answer::Done(outcome, header) = &answer else { return Ok(answer) };
             // What ends in an error need not be compared, and may take long.
-            if !matches!(outcome, Outcome::Exited | Outcome::Deadlock | Outcome::SleepBlocked | Outcome::Asked) {
+            let dropped = matches!(outcome, Outcome::Dropped | Outcome::DroppedHere);
+            let ended = matches!(outcome, Outcome::Exited | Outcome::Deadlock | Outcome::SleepBlocked | Outcome::Asked);
+            if !ended && !dropped {
                 return Ok(answer);
             }
             let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };

@@ -21,6 +21,8 @@ pub struct Exec {
     pub idle_threads: u16,
     pub current: u16,
     pub thread_count: u16,
+    /// How deep the running thread is in atomic sections.
+    pub section: u16,
     /// Threads that stand before an operation.
     pub pending: ThreadBits,
     /// Those of them that may be blocked; the others can go on for sure.

@@ -2,6 +2,7 @@
 
 use crate::access;
 use crate::atomics;
+use crate::author;
 use crate::exec;
 use crate::races;
 use crate::snapshot;
@@ -113,6 +114,10 @@ extern "C" fn fence(order: u32, _site: usize) {
     }
 }
 
+extern "C" fn author(what: u32, value: u64) -> u64 {
+    author::asked(what, value)
+}
+
 extern "C" fn loop_back(site: usize) {
     access::tick(site);
 }
@@ -130,5 +135,6 @@ pub fn table() -> Hooks {
         fence: fence as *const () as usize,
         loop_back: loop_back as *const () as usize,
         outside: &raw const exec::get().outside as usize,
+        author: author as *const () as usize,
     }
 }

@@ -14,6 +14,7 @@
 
 mod access;
 mod atomics;
+mod author;
 mod cell;
 mod channel;
 mod cond;
@@ -39,6 +40,7 @@ mod output;
 mod pool;
 mod races;
 mod sched;
+mod section;
 mod set;
 mod snapshot;
 mod spin;

@@ -68,6 +68,8 @@ pub struct Thread {
     pub destructors: usize,
     /// Locks that it holds, and initialisers that it runs.
     pub held: u16,
+    /// It has assumed what is not so, and waits for ever.
+    pub dropped: bool,
     /// It has asked who it is.
     pub identified: bool,
     /// With visible plain accesses: its local state where it was last known, and all that it has read since.

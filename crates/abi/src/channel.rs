@@ -81,6 +81,8 @@ pub mod options {
     pub const ASK: u32 = 64;
     /// Tell the words that local states are made of, before the last choice of the plan.
     pub const EXPLAIN: u32 = 128;
+    /// Numbers that the program asks for are between `Header::nondet_low` and `Header::nondet_high`.
+    pub const NONDET: u32 = 1 << 12;
 }
 
 /// `Header::command`: the low 8 bits; the sequence number is above them.
@@ -114,14 +116,30 @@ pub enum Outcome {
     Again = 8,
     /// It was asked for the memory of its threads, and stopped there.
     Asked = 9,
+    /// An assumption of the program does not hold: the execution does not count. It ran until nothing could go on.
+    Dropped = 10,
+    /// The same, and it was cut off at once.
+    DroppedHere = 11,
 }
 
 impl Outcome {
     pub fn from_u32(raw: u32) -> Option<Outcome> {
         use Outcome::*;
-        [Running, Exited, Deadlock, Error, SleepBlocked, Diverged, Unsupported, StepLimit, Again, Asked]
-            .get(raw as usize)
-            .copied()
+        const ALL: [Outcome; 12] = [
+            Running,
+            Exited,
+            Deadlock,
+            Error,
+            SleepBlocked,
+            Diverged,
+            Unsupported,
+            StepLimit,
+            Again,
+            Asked,
+            Dropped,
+            DroppedHere,
+        ];
+        ALL.get(raw as usize).copied()
     }
 }
 
@@ -167,7 +185,9 @@ pub struct Header {
     pub seed: u64,
     /// Canonical id of the granule to watch, with [`options::WATCH`].
     pub watch: u64,
-    pub reserved_1: [u32; 4],
+    /// With [`options::NONDET`].
+    pub nondet_low: i64,
+    pub nondet_high: i64,
 
     // Controller to worker, what the worker waits for.
     /// *atomic*: command | sequence << 8.

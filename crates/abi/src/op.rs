@@ -50,10 +50,15 @@ pub enum OpKind {
     Yield = 22,
     /// Reads from, or moves in, a file that threads share: `object` is its descriptor.
     Input = 23,
+    /// A whole atomic section: nobody else runs before it ends, so that all it does is one transition. What that touches is
+    /// not known beforehand, so it depends on everything.
+    AtomicSection = 24,
+    /// One of `arg` ways, chosen by the plan. Depends on nothing. `order` is 0 within an atomic section, whose part it is then.
+    Choose = 25,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 24] = [
+    pub const ALL: [OpKind; 26] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -78,6 +83,8 @@ impl OpKind {
         OpKind::PlainStore,
         OpKind::Yield,
         OpKind::Input,
+        OpKind::AtomicSection,
+        OpKind::Choose,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -149,7 +156,12 @@ impl Op {
             OpKind::MutexUnlock | OpKind::OnceEnd => Access::Release,
             OpKind::TryLock => Access::TryAcquire,
             OpKind::TryLockFailed => Access::Observe,
-            OpKind::Waiting | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::Yield => return None,
+            OpKind::Waiting
+            | OpKind::ThreadJoin
+            | OpKind::ProcessExit
+            | OpKind::Yield
+            | OpKind::AtomicSection
+            | OpKind::Choose => return None,
         })
     }
 
@@ -189,7 +201,12 @@ impl Op {
 
     /// Whether the operation depends on every other, whatever its objects.
     pub const fn is_global(&self) -> bool {
-        matches!(self.kind, OpKind::ProcessExit)
+        matches!(self.kind, OpKind::ProcessExit | OpKind::AtomicSection)
+    }
+
+    /// Whether this goes on within an atomic section that an earlier step began: it is no event of its own.
+    pub const fn is_inside_section(&self) -> bool {
+        matches!(self.kind, OpKind::Choose) && self.order == 0
     }
 }
 

@@ -48,6 +48,8 @@ struct Event {
     reach: u32,
     /// The event that had woken the thread, or `NONE`.
     woken_by: u32,
+    /// What was the last event that depends on everything.
+    global_before: u32,
     clocks_before: usize,
     objects_before: Mark,
 }
@@ -60,14 +62,29 @@ struct Thread {
     woken_by: u32,
 }
 
-#[derive(Default)]
 pub struct History {
     events: Vec<Event>,
+    /// The last event that depends on everything, or `NONE`.
+    global: u32,
     threads: Vec<Thread>,
     clocks: ClockStore,
     objects: Objects,
     past: Past,
     candidates: Vec<u32>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History {
+            events: Vec::new(),
+            global: NONE,
+            threads: Vec::new(),
+            clocks: ClockStore::default(),
+            objects: Objects::default(),
+            past: Past::default(),
+            candidates: Vec::new(),
+        }
+    }
 }
 
 /// Whether an operation waits until its object is free.
@@ -84,6 +101,9 @@ impl History {
     /// Adds an event, and its races with the events before it to `races`.
     pub fn push(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
         let position = self.events.len() as u32;
+        if op.is_inside_section() {
+            return self.push_inside(thread, op);
+        }
         self.races(thread, op, races);
         if let (OpKind::ThreadJoin, Some(target)) = (op.kind, named_thread(op)) {
             self.join(self.last_event(target));
@@ -97,7 +117,24 @@ impl History {
         self.wake(op, position);
         let (clocks_before, objects_before) = before;
         let reach = self.past.reach();
-        self.events.push(Event { thread, op: *op, clock, reach, woken_by, clocks_before, objects_before });
+        let global_before = self.global;
+        if op.is_global() {
+            self.global = position;
+        }
+        self.events.push(Event { thread, op: *op, clock, reach, woken_by, global_before, clocks_before, objects_before });
+    }
+
+    /// A step that goes on within an atomic section. It has a position and is no event: the section is, as a whole.
+    fn push_inside(&mut self, thread: ThreadId, op: &Op) {
+        let (clocks_before, objects_before) = (self.clocks.len(), self.objects.mark());
+        let (clock, global_before) = (Clock::default(), self.global);
+        let (reach, woken_by) = (0, NONE);
+        self.events.push(Event { thread, op: *op, clock, reach, woken_by, global_before, clocks_before, objects_before });
+    }
+
+    /// Whether something depends on everything that comes after it.
+    pub fn has_global(&self) -> bool {
+        self.global != NONE
     }
 
     pub fn len(&self) -> usize {
@@ -215,6 +252,10 @@ impl History {
 
     fn pop(&mut self) {
         let Some(event) = self.events.pop() else { return };
+        if event.op.is_inside_section() {
+            return;
+        }
+        self.global = event.global_before;
         self.unwake(&event.op, self.events.len() as u32);
         let state = self.thread(event.thread);
         state.events.pop();
@@ -238,6 +279,8 @@ impl History {
         self.gather(op, &mut candidates);
         if waits(op) {
             self.race_with(thread, self.objects.acquired(op.object), races);
+            // An atomic section may take and release what it likes.
+            self.race_with(thread, self.global, races);
             candidates.iter().for_each(|&event| self.join(event));
         } else {
             for &event in &candidates {
@@ -248,12 +291,13 @@ impl History {
         self.candidates = candidates;
     }
 
-    /// The events that `op` depends on, latest first. The end of the process depends on everything.
+    /// The events that `op` depends on, latest first. The end of the process and atomic sections depend on everything.
     fn gather(&self, op: &Op, candidates: &mut Vec<u32>) {
         if op.is_global() {
             candidates.extend(self.threads.iter().filter_map(|t| t.events.last()));
         } else {
             self.objects.conflicts(op, candidates);
+            candidates.extend(Some(self.global).filter(|&g| g != NONE));
         }
         if candidates.len() > 1 {
             candidates.sort_unstable_by(|a, b| b.cmp(a));

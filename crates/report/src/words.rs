@@ -39,6 +39,8 @@ fn plain(event: &Event) -> String {
         OpKind::ProcessExit => format!("exit with status {}", event.arg),
         OpKind::Input => "read from a shared file".to_owned(),
         OpKind::KeyTable => "create or delete a key".to_owned(),
+        OpKind::AtomicSection => "atomic section".to_owned(),
+        OpKind::Choose => event.values.map_or("choose".to_owned(), |(_, value)| format!("choose {value}")),
         OpKind::Yield => "yield".to_owned(),
         OpKind::Waiting => format!("wait{object}"),
     }

@@ -59,6 +59,7 @@ pub enum Hidden {
     Strtok,
     Drand48,
     Random,
+    Sections,
 }
 
 /// In the state of the execution: it is an address like any other, and `strtok` keeps its place there.
@@ -138,3 +139,5 @@ macro_rules! c_name {
     };
 }
 pub(crate) use c_name;
+
+pub use text::length as text_length;

@@ -62,10 +62,12 @@ pub enum Kind {
     Deep,
     /// Threads of which most are alike.
     Twins,
+    /// Choices, assumptions and atomic sections.
+    Authors,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -78,6 +80,7 @@ impl Kind {
         Kind::Crowd,
         Kind::Deep,
         Kind::Twins,
+        Kind::Authors,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -132,6 +135,17 @@ impl Kind {
                 G::notify,
                 G::spawn,
                 G::repeat,
+                G::check,
+            ],
+            Kind::Authors => &[
+                G::atom,
+                G::choose,
+                G::assume,
+                G::section,
+                G::section,
+                G::locked,
+                G::branch,
+                G::branch_plain,
                 G::check,
             ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
@@ -489,6 +503,47 @@ impl Generator {
         } else {
             code.push(Instr::Exit(1));
         }
+    }
+
+    fn choose(&mut self, code: &mut Vec<Instr>) {
+        let r = self.reg();
+        code.push(Instr::Choose(r, 2 + self.rng.byte(2)));
+        match self.rng.below(4) {
+            0 => code.push(Instr::StoreReg(self.view(), r)),
+            1 => {
+                code.push(Instr::If(r, 1, 1));
+                self.atom(code);
+            }
+            2 => {
+                code.push(Instr::If(r, 0, 1));
+                self.plain(code);
+            }
+            _ => code.push(Instr::Assume(r, self.rng.value(2))),
+        }
+    }
+
+    fn assume(&mut self, code: &mut Vec<Instr>) {
+        let (r, view) = (self.reg(), self.view());
+        code.push(if self.rng.percent(50) { Instr::Add(r, view, 1) } else { Instr::Load(r, view) });
+        code.push(Instr::Assume(r, self.rng.value(3)));
+        if self.rng.percent(50) {
+            self.atom_or_plain(code);
+        }
+    }
+
+    fn section(&mut self, code: &mut Vec<Instr>) {
+        code.push(Instr::AtomicBegin);
+        for _ in 0..1 + self.rng.below(3) {
+            match self.rng.below(9) {
+                0..=3 => self.atom(code),
+                4 => self.plain(code),
+                5 => self.choose(code),
+                6 => self.assume(code),
+                7 => self.locked(code),
+                _ => self.check(code),
+            }
+        }
+        code.push(Instr::AtomicEnd);
     }
 
     fn pause(&mut self, code: &mut Vec<Instr>) {

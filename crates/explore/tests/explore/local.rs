@@ -12,8 +12,10 @@ fn uses(instr: Instr) -> (u32, u32) {
     const COUNTER: u32 = 1 << 31;
     match instr {
         Instr::Load(r, _) | Instr::Add(r, ..) | Instr::Cas(r, ..) | Instr::TryLock(r, _) => (0, reg(r)),
-        Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) => (0, reg(r)),
-        Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) => (reg(r), 0),
+        Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) | Instr::Choose(r, _) => (0, reg(r)),
+        Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) | Instr::Assume(r, _) => {
+            (reg(r), 0)
+        }
         Instr::Create(_, h) => (0, handle(h)),
         Instr::Join(h) => (handle(h), 0),
         Instr::JoinResult(r, h) => (handle(h), reg(r)),
@@ -104,9 +106,9 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
     for (i, handle) in thread.handles.iter().enumerate().filter(|(i, _)| live & 1 << (8 + i) != 0) {
         (i, handle).hash(&mut hasher);
     }
-    (thread.loops, thread.vain, thread.turn, thread.phase == Phase::Running).hash(&mut hasher);
+    (thread.loops, thread.vain, thread.turn, thread.phase == Phase::Running, thread.phase == Phase::Stuck).hash(&mut hasher);
     (t == 0).hash(&mut hasher);
-    if state.holds(t) || state.runs_once(t) {
+    if state.holds(t) || state.runs_once(t) || state.is_atomic(t) {
         (t, "itself").hash(&mut hasher);
     }
     let hash = u128::from(hasher.finish()) | 1 << 100;
