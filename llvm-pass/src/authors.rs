@@ -11,6 +11,7 @@
 //! defines those: each asks through the hook table.
 
 use inkwell::llvm_sys::core::*;
+use inkwell::llvm_sys::debuginfo::LLVMSetSubprogram;
 use inkwell::llvm_sys::{LLVMLinkage, LLVMTypeKind, LLVMVisibility};
 use symdpor_abi::author::{ATOMIC_PREFIX, Author, HEADER, NONDET, NONDET_PREFIX, SV_COMP};
 
@@ -158,6 +159,8 @@ pub fn define(emit: &Emitter, hooks: &HookTable) {
 }
 
 fn body(emit: &Emitter, hooks: &HookTable, function: Value, asks: Asks) {
+    // A declaration may have a description of its own, which is none of a definition.
+    llvm!(LLVMSetSubprogram(function.0, std::ptr::null_mut()));
     emit.at_end(emit.new_block(function));
     let argument = function.arguments().first().map_or(emit.word(0), |&a| as_word(emit, a));
     let answer = hooks.author(emit, asks.what as u32, asks.value.map_or(argument, |v| emit.word(v)));

@@ -25,7 +25,7 @@ pub fn asked(what: u32, value: u64) -> u64 {
         Some(Author::Yield) => sched::yield_now(0),
         Some(Author::ThreadName) => name_thread(value as usize),
         Some(Author::Error) => {
-            end::error(ErrorKind::Assertion, &Details::at(0), format_args!("the program says that this must not be reached"))
+            end::error(ErrorKind::Assertion, &Details::at(0), format_args!("reach_error() or __VERIFIER_error() is called"))
         }
         Some(Author::Nondet) => return nondet(value as usize),
         None => {}

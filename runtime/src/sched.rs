@@ -175,6 +175,9 @@ fn switch_to(next: u16) {
 
 /// Chooses who makes the next transition, and writes its record.
 fn choose() -> u16 {
+    if let Some(step) = under_way().filter(|_| channel::says(options::VISIBLE_ALL)) {
+        crate::footprint::learn(step);
+    }
     crate::footprint::end_step();
     settle_last();
     write_last();

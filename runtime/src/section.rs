@@ -58,6 +58,7 @@ pub fn leave() {
 pub fn operation(op: Op, address: usize, site: usize) -> u16 {
     let what = match op.kind {
         OpKind::ThreadCreate => "creates a thread",
+        OpKind::ThreadJoin => "joins a thread",
         OpKind::CondSignal | OpKind::CondBroadcast => "signals a condition variable",
         OpKind::CondWait => "waits for a condition variable",
         _ => "",

@@ -74,6 +74,8 @@ pub struct Thread {
     pub identified: bool,
     /// With visible plain accesses: its local state where it was last known, and all that it has read since.
     pub chain: [u64; 2],
+    /// A hash of values that it got from elsewhere.
+    pub learnt: u64,
     /// What it was started with.
     pub start: usize,
     pub argument: usize,

@@ -14,7 +14,7 @@
 
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
-use symdpor_abi::op::{Access, Op, OpKind};
+use symdpor_abi::op::{Access, Op, OpKind, dependent};
 use symdpor_trace::{ObjectId, ThreadId, ThreadSet};
 
 /// An event that an operation of another thread could have preceded.
@@ -294,10 +294,12 @@ impl History {
     /// The events that `op` depends on, latest first. The end of the process and atomic sections depend on everything.
     fn gather(&self, op: &Op, candidates: &mut Vec<u32>) {
         if op.is_global() {
-            candidates.extend(self.threads.iter().filter_map(|t| t.events.last()));
+            let depends = |e: &&u32| dependent(&self.events[**e as usize].op, op);
+            candidates.extend(self.threads.iter().filter_map(|t| t.events.iter().rev().find(depends)));
         } else {
             self.objects.conflicts(op, candidates);
-            candidates.extend(Some(self.global).filter(|&g| g != NONE));
+            let depends = |e: &Event| dependent(&e.op, op);
+            candidates.extend(self.events.get(self.global as usize).filter(|e| depends(e)).map(|_| self.global));
         }
         if candidates.len() > 1 {
             candidates.sort_unstable_by(|a, b| b.cmp(a));

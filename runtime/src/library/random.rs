@@ -4,6 +4,7 @@
 //! operation. That of `drand48` is not protected.
 
 use super::{Hidden, around, before, hidden, write};
+use crate::footprint;
 use crate::names;
 use crate::sched;
 use crate::snapshot;
@@ -15,15 +16,20 @@ fn take_turn() {
     }
 }
 
+fn learnt(value: usize) -> usize {
+    footprint::learnt(value);
+    value
+}
+
 around! {
     fn rand() via real {
         take_turn();
-        real()
+        learnt(real())
     }
 
     fn random() via real {
         take_turn();
-        real()
+        learnt(real())
     }
 
     fn srand(seed) via real {
