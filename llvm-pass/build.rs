@@ -6,6 +6,7 @@ fn main() {
     let config = std::env::var("LLVM_CONFIG").unwrap_or_else(|_| "llvm-config-22".to_owned());
     println!("cargo:rerun-if-env-changed=LLVM_CONFIG");
     println!("cargo:rerun-if-changed=cpp");
+    put_header_beside_the_pass();
     let mut build = cc::Build::new();
     build.cpp(true).compiler("clang++-22").warnings(true).flag("-fno-rtti");
     for flag in cxx_flags(&config) {
@@ -15,6 +16,18 @@ fn main() {
         build.file(file);
     }
     build.compile("symdpor_plugin");
+}
+
+/// `target/PROFILE/include/symdpor.h`: where the compiler driver looks for it.
+fn put_header_beside_the_pass() {
+    const HEADER: &str = "../include/symdpor.h";
+    println!("cargo:rerun-if-changed={HEADER}");
+    let out = std::env::var("OUT_DIR").expect("cargo sets it");
+    // OUT_DIR is target/PROFILE/build/PACKAGE/out.
+    let Some(profile) = std::path::Path::new(&out).ancestors().nth(3) else { return };
+    let directory = profile.join("include");
+    std::fs::create_dir_all(&directory).expect("the target directory can be written to");
+    std::fs::copy(HEADER, directory.join("symdpor.h")).expect("the header is there");
 }
 
 /// Include paths and defines; LLVM's headers are not ours to warn about.

@@ -47,7 +47,11 @@ pub fn compile(language: Language, arguments: &[OsString]) -> Result<std::conver
     let pass = install::library(install::PASS)?;
     let mut plugin = OsString::from("-fpass-plugin=");
     plugin.push(&pass);
-    let added = added(arguments, plugin);
+    let mut added = added(arguments, plugin);
+    if let Some(directory) = pass.parent().map(|d| d.join("include")).filter(|d| d.is_dir()) {
+        // Where symdpor.h is.
+        added.extend(["-isystem".into(), directory.into()]);
+    }
     let become_compiler = |compiler: &OsStr| Command::new(compiler).args(&added).args(arguments).exec();
     if let Some(chosen) = std::env::var_os(language.variable()).filter(|v| !v.is_empty()) {
         let error = become_compiler(&chosen);

@@ -23,7 +23,8 @@ const MAX_STEPS: u32 = 100_000;
 pub fn explain(flags: &ExplainFlags) -> Result<Exit, Box<dyn Error>> {
     let interrupt = Interrupt::install()?;
     let subject = Subject::new(&flags.command)?;
-    let options = ExecutionOptions { visible_all: false, ignore_races: false, max_steps: MAX_STEPS, seed: 0 };
+    let options =
+        ExecutionOptions { visible_all: false, ignore_races: false, max_steps: MAX_STEPS, seed: 0, nondet: None };
     let settings = subject.settings(&options, step_timeout());
     let mut session = Session::new(settings, subject.globals, channel_bits(&options) | bits::LOCALS);
     let mut stop = || interrupt.is_set();

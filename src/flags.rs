@@ -79,6 +79,9 @@ pub struct RunFlags {
     /// Seed of what looks random to the program
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+    /// What `__VERIFIER_nondet_int` and its like may return: every number of the range is tried
+    #[arg(long, value_name = "LO..HI", value_parser = parse_range, allow_hyphen_values = true)]
+    pub nondet: Option<(i64, i64)>,
     /// The program to run and its arguments
     // One list: only then does clap leave alone everything after the program's name, flags included.
     #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required = true)]
@@ -152,6 +155,19 @@ pub enum Races {
     Ignore,
 }
 
+/// `0..3`: from 0 to 3, both included.
+fn parse_range(text: &str) -> Result<(i64, i64), String> {
+    const MOST: i128 = 65_535;
+    let (low, high) = text.split_once("..").ok_or("a range such as -1..3 is expected")?;
+    let number = |text: &str| text.trim().parse::<i64>().map_err(|_| format!("`{text}` is no number"));
+    let (low, high) = (number(low)?, number(high)?);
+    match i128::from(high) - i128::from(low) + 1 {
+        ..1 => Err("the range is empty".to_owned()),
+        count if count > MOST => Err(format!("the range has more than {MOST} numbers")),
+        _ => Ok((low, high)),
+    }
+}
+
 /// `30s`, `10m`, `2h`, `500ms`.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -193,6 +209,16 @@ mod tests {
         for wrong in ["", "s", "30", "30d", "-1s", "1e300h", "NaNs"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn ranges_include_both_ends() {
+        assert_eq!(parse_range("0..3"), Ok((0, 3)));
+        assert_eq!(parse_range("-2..-1"), Ok((-2, -1)));
+        for wrong in ["", "3", "3..0", "a..b", "0..70000", "..3"] {
+            assert!(parse_range(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(run(&["--nondet", "-1..1", "./prog"]).unwrap().nondet, Some((-1, 1)));
     }
 
     #[test]

@@ -51,7 +51,13 @@ impl RunOptions {
         let ignore_races = flags.races == Races::Ignore;
         // Without races as errors, switching at synchronisation only would miss behaviours.
         let visible_all = ignore_races || flags.visible == Visible::All;
-        let execution = ExecutionOptions { visible_all, ignore_races, max_steps: flags.max_steps, seed: flags.seed };
+        let execution = ExecutionOptions {
+            visible_all,
+            ignore_races,
+            max_steps: flags.max_steps,
+            seed: flags.seed,
+            nondet: flags.nondet,
+        };
         Ok(RunOptions {
             reduction: flags.reduction,
             // All interleavings are all of them.
@@ -83,6 +89,7 @@ impl RunOptions {
             "jobs": 1,
             "trace-dir": self.trace_dir.to_string_lossy(),
             "seed": self.execution.seed,
+            "nondet": self.execution.nondet.map(|(low, high)| format!("{low}..{high}")),
             "command": self.command.iter().map(text).collect::<Vec<_>>(),
         })
     }
@@ -97,7 +104,8 @@ impl RunOptions {
 pub fn channel_bits(options: &ExecutionOptions) -> u32 {
     let visible = if options.visible_all { bits::VISIBLE_ALL } else { 0 };
     let races = if options.ignore_races { bits::IGNORE_RACES } else { 0 };
-    visible | races
+    let nondet = if options.nondet.is_some() { bits::NONDET } else { 0 };
+    visible | races | nondet
 }
 
 fn json_target(path: PathBuf) -> JsonTarget {

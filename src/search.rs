@@ -215,7 +215,8 @@ impl<'a> Search<'a> {
     /// What the explorer made of the executions: some turn out to be redundant only when it looks at them.
     fn count_explored(&mut self, explorer: &impl Explorer) {
         let statistics = explorer.statistics();
-        (self.counts.executions, self.counts.blocked) = (statistics.executions, statistics.blocked);
+        let executions = statistics.executions.saturating_sub(self.counts.dropped);
+        (self.counts.executions, self.counts.blocked) = (executions, statistics.blocked);
         let symmetry = explorer.symmetry();
         self.symmetry = SymmetryCounts {
             hits: symmetry.skipped,
@@ -229,6 +230,7 @@ impl<'a> Search<'a> {
     fn count(&mut self, ended: &Ended) {
         let execution = self.session.execution();
         match execution.end {
+            _ if matches!(ended.outcome, Outcome::Dropped | Outcome::DroppedHere) => self.counts.dropped += 1,
             End::SleepBlocked | End::Repeated(_) => self.counts.blocked += 1,
             End::Complete | End::Cut => self.counts.executions += 1,
             End::Asked => return,

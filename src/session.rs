@@ -127,10 +127,10 @@ impl Session {
             let answer = self.worker.run(request, stop)?;
             let Answer::Done(outcome, header) = &answer else { return Ok(answer) };
             // What ends in an error need not be compared, and may take long.
-            if !matches!(
-                outcome,
-                Outcome::Exited | Outcome::Deadlock | Outcome::SleepBlocked | Outcome::Asked | Outcome::Repeated
-            ) {
+            let dropped = matches!(outcome, Outcome::Dropped | Outcome::DroppedHere);
+            let redundant = matches!(outcome, Outcome::SleepBlocked | Outcome::Asked | Outcome::Repeated);
+            let ended = redundant || matches!(outcome, Outcome::Exited | Outcome::Deadlock);
+            if !ended && !dropped {
                 return Ok(answer);
             }
             let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };

@@ -63,7 +63,13 @@ impl Subject {
     }
 
     pub fn settings(&self, options: &ExecutionOptions, step_timeout: std::time::Duration) -> Settings {
-        Settings { launch: self.launch.clone(), max_steps: options.max_steps, seed: options.seed, step_timeout }
+        Settings {
+            launch: self.launch.clone(),
+            max_steps: options.max_steps,
+            seed: options.seed,
+            nondet: options.nondet.unwrap_or_default(),
+            step_timeout,
+        }
     }
 }
 

@@ -104,7 +104,7 @@ fn sample() -> TraceFile {
             length: 0,
             checksum: 0,
         },
-        options: ExecutionOptions { visible_all: false, ignore_races: false, max_steps: 10, seed: 0 },
+        options: ExecutionOptions { visible_all: false, ignore_races: false, max_steps: 10, seed: 0, nondet: None },
         choices: vec![],
         threads: vec![],
         locations: vec![],

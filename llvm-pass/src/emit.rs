@@ -257,6 +257,22 @@ impl Emitter {
         llvm!(LLVMBuildBr(self.builder, to.0));
     }
 
+    pub fn return_value(&self, value: Value) {
+        llvm!(LLVMBuildRet(self.builder, value.0));
+    }
+
+    pub fn int_to_pointer(&self, value: Value) -> Value {
+        Value(llvm!(LLVMBuildIntToPtr(self.builder, value.0, self.ptr.0, UNNAMED)))
+    }
+
+    pub fn int_to_float(&self, value: Value, ty: Type) -> Value {
+        Value(llvm!(LLVMBuildSIToFP(self.builder, value.0, ty.0, UNNAMED)))
+    }
+
+    pub fn unreachable(&self) {
+        llvm!(LLVMBuildUnreachable(self.builder));
+    }
+
     pub fn return_void(&self) {
         llvm!(LLVMBuildRetVoid(self.builder));
     }

@@ -69,6 +69,18 @@ impl Hook {
     }
 }
 
+fn author_type(emit: &Emitter) -> Type {
+    emit.function_type(emit.i64, &[emit.i64, emit.i64])
+}
+
+/// Alone, a program gets 0 for an answer.
+fn no_author(emit: &Emitter) -> Value {
+    let function = own_function(emit, "symdpor.no_author", author_type(emit));
+    emit.at_end(emit.new_block(function));
+    emit.return_value(emit.word(0));
+    function
+}
+
 pub struct HookTable {
     pub global: Value,
     /// Calls the load or store hook if a mask's bit is set; made when first needed.
@@ -80,7 +92,7 @@ impl HookTable {
         let top = emit.private_global("symdpor.top", emit.null(), false);
         let outside = emit.private_global("symdpor.outside", emit.word(0), false);
         let hooks = Hook::ALL.into_iter().map(|h| no_op(emit, h.ty(emit)));
-        let entries: Vec<Value> = std::iter::once(top).chain(hooks).chain([outside]).collect();
+        let entries: Vec<Value> = std::iter::once(top).chain(hooks).chain([outside, no_author(emit)]).collect();
         let content = emit.constant_struct(&entries);
         HookTable { global: emit.private_global("symdpor.hooks", content, false), lane_helpers: [None; 2] }
     }
@@ -111,6 +123,12 @@ impl HookTable {
         let target = emit.load(emit.ptr, emit.constant_offset(self.global, hook.offset()));
         let call = emit.call(hook.ty(emit), target, arguments);
         attributes::add_to_call(call, emit.module, "nounwind");
+    }
+
+    /// Says something to symdpor; a word comes back.
+    pub fn author(&self, emit: &Emitter, what: u32, value: Value) -> Value {
+        let target = emit.load(emit.ptr, emit.constant_offset(self.global, offset_of!(Hooks, author) as u64));
+        emit.call(author_type(emit), target, &[emit.word(what.into()), value])
     }
 
     /// Reports one access, before the instruction that does it.

@@ -26,6 +26,7 @@ mod allocations;
 mod assembly;
 mod atomics;
 mod attributes;
+mod authors;
 mod bits;
 mod cxx_library;
 mod details;

@@ -6,6 +6,7 @@ use symdpor_abi::module::function_flags;
 use crate::access::Access;
 use crate::assembly;
 use crate::attributes::{self, UNTRUE_WITH_HOOKS};
+use crate::authors;
 use crate::digest::{Digest, FunctionFacts};
 use crate::emit::Emitter;
 use crate::frames::FrameEmitter;
@@ -155,6 +156,7 @@ impl Stage {
     }
 
     fn finish(self) {
+        authors::define(&self.emit, &self.hooks);
         for function in self.emit.module.functions() {
             if function.is_declaration() && !function.is_intrinsic() {
                 UNTRUE_WITH_HOOKS.iter().for_each(|a| attributes::remove(function, a));

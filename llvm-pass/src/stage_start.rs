@@ -12,6 +12,7 @@ use inkwell::llvm_sys::LLVMLinkage;
 
 use crate::allocations;
 use crate::attributes;
+use crate::authors;
 use crate::cxx_library;
 use crate::emit::Emitter;
 use crate::escape::Locals;
@@ -27,6 +28,7 @@ pub fn run(module: Module, optimised: bool) {
         keep_variables(module);
         allocations::conceal(module);
     }
+    authors::announce(&emit);
     for function in module.functions() {
         if !function.is_declaration() {
             prepare(&emit, function, optimised);

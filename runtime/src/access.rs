@@ -64,6 +64,22 @@ fn check(address: usize, len: usize, site: usize, writes: bool) {
     }
 }
 
+/// A plain access where all of them are visible. `registers`: as for an atomic access, see [`spin::arrive`]. Says whether the
+/// stack below has to be wiped.
+pub extern "C" fn visible_hook(address: usize, len: usize, site: usize, registers: usize, writes: bool) -> bool {
+    let watches = snapshot::is_taken() && channel::says(options::VISIBLE_ALL);
+    if watches && !writes {
+        spin::arrive(registers);
+    }
+    plain(address, len, site, writes);
+    if watches && writes {
+        spin::wrote(address, len);
+    } else if watches {
+        spin::read(address, len);
+    }
+    spin::is_idle()
+}
+
 /// Reads made on the program's behalf by functions that are not instrumented.
 pub fn read(address: usize, len: usize) {
     if len > 0 {

@@ -1,5 +1,6 @@
 //! The end of an execution: what is told to the controller, and the way back to the cycle.
 
+use crate::author;
 use crate::cell::Global;
 use crate::channel::{self, Writer};
 use crate::exec;
@@ -66,7 +67,7 @@ pub fn exit_process(status: i32) -> ! {
         sched::visible(op, 0, 0);
     }
     channel::header().exit_status = op.arg;
-    finish(Outcome::Exited)
+    finish(if op.arg == 0 && author::is_dropped() { Outcome::Dropped } else { Outcome::Exited })
 }
 
 /// Ends the execution: writes what the threads were about to do, and leaves to the cycle.
@@ -226,6 +227,9 @@ fn describe(kind: ErrorKind, details: &Details, message: Arguments) {
 
 /// No thread can go on. A deadlock, or, if some spin, a livelock.
 pub fn stuck() -> ! {
+    if author::is_dropped() {
+        finish(if spin::spinner().is_some() { Outcome::DroppedHere } else { Outcome::Dropped });
+    }
     let Some(number) = spin::spinner() else {
         describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
         finish(Outcome::Deadlock)

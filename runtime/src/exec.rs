@@ -25,6 +25,8 @@ pub struct Exec {
     pub futex_moved: bool,
     pub current: u16,
     pub thread_count: u16,
+    /// How deep the running thread is in atomic sections.
+    pub section: u16,
     /// Threads that stand before an operation.
     pub pending: ThreadBits,
     /// Those of them that may be blocked; the others can go on for sure.
@@ -43,6 +45,8 @@ pub struct Exec {
     pub semaphores: NamedSemaphores,
     /// How often something has changed, counted once a thread has waited in vain: see `limits`.
     pub changes: u64,
+    /// State of libc's that is nowhere else: see `library::Hidden`.
+    pub hidden: [usize; 8],
     /// The threads begin on a page of their own: the first ten fill one, which is all that is put back in small programs.
     page: [Page; 0],
     pub threads: [Thread; MAX_THREADS],

@@ -10,8 +10,9 @@ use crate::names;
 use crate::pool;
 use crate::races;
 use crate::thread::Life;
-use symdpor_abi::channel::{FOOTPRINTS_BYTES, FOOTPRINTS_OFFSET, options};
+use symdpor_abi::channel::{FOOTPRINTS_BYTES, FOOTPRINTS_OFFSET, Step, options};
 use symdpor_abi::local::footprint;
+use symdpor_abi::op::OpKind;
 use symdpor_detect::heap::Heap;
 
 /// Reset with every execution.
@@ -181,6 +182,30 @@ pub fn read(address: usize, len: usize) {
         local::for_each_word(address, len, |word| lanes.add(word));
         thread.chain = lanes.finish();
     }
+}
+
+/// With visible plain accesses: what a thread learnt by an operation that is none of them.
+pub fn learn(step: &Step) {
+    let thread = &mut exec::get().threads[step.thread as usize];
+    if thread.chain == [0; 2] || matches!(step.op.kind, OpKind::PlainLoad | OpKind::PlainStore) {
+        return;
+    }
+    // Of more than eight bytes only some are known. What a section did is not known at all.
+    if step.op.object2.0 != 0 || step.op.kind == OpKind::AtomicSection {
+        thread.chain = [0; 2];
+        return;
+    }
+    let mut lanes = Lanes(thread.chain);
+    lanes.add(step.op.kind as u64 | (step.alternative as u64) << 8);
+    lanes.add(step.old_value);
+    lanes.add(thread.learnt);
+    thread.chain = lanes.finish();
+}
+
+/// The running thread got a value from a function that is not instrumented.
+pub fn learnt(value: usize) {
+    let thread = exec::me();
+    thread.learnt = (thread.learnt.rotate_left(7) ^ value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
 }
 
 /// Two independent lanes of 64 bits.

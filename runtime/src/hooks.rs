@@ -2,11 +2,13 @@
 
 use crate::access;
 use crate::atomics;
+use crate::author;
 use crate::exec;
 use crate::races;
 use crate::snapshot;
 use crate::spin;
 use core::arch::naked_asm;
+use symdpor_abi::channel::options;
 use symdpor_abi::module::Hooks;
 
 extern "C" fn load_work(address: usize, size: usize, site: usize) {
@@ -59,6 +61,42 @@ plain_hook!(load, load_work);
 plain_hook!(store, store_work);
 plain_hook!(load_range, load_range_work);
 plain_hook!(store_range, store_range_work);
+
+/// The same where plain accesses are visible: a thread may spin at them, which its registers tell, as for atomics.
+macro_rules! visible_hook {
+    ($name:ident, $writes:literal) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(_address: usize, _size: usize, _site: usize) {
+            naked_asm!(
+                "push rbp",
+                "push rbx",
+                "push r12",
+                "push r13",
+                "push r14",
+                "push r15",
+                "mov rcx, rsp",
+                "mov r8d, {writes}",
+                "sub rsp, 8",
+                "call {work}",
+                "test al, al",
+                "jz 2f",
+                "lea rdi, [rsp - {wiped}]",
+                "mov ecx, {wiped} / 8",
+                "xor eax, eax",
+                "rep stosq",
+                "2:",
+                "add rsp, 56",
+                "ret",
+                writes = const $writes,
+                work = sym access::visible_hook,
+                wiped = const spin::WIPED,
+            )
+        }
+    };
+}
+
+visible_hook!(visible_load, 0);
+visible_hook!(visible_store, 1);
 
 /// Saves the registers that are alive across a call where they can be looked at: they and the stack above them are the local
 /// state of the thread. What the runtime leaves below on the stack is wiped where that matters: see [`spin::WIPED`].
@@ -113,16 +151,26 @@ extern "C" fn fence(order: u32, _site: usize) {
     }
 }
 
+extern "C" fn author(what: u32, value: u64) -> u64 {
+    author::asked(what, value)
+}
+
 extern "C" fn loop_back(site: usize) {
     access::tick(site);
 }
 
 /// The table that every module gets.
 pub fn table() -> Hooks {
+    let visible = crate::channel::is_attached() && crate::channel::says(options::VISIBLE_ALL);
+    let (load, store) = if visible {
+        (visible_load as *const (), visible_store as *const ())
+    } else {
+        (load as *const (), store as *const ())
+    };
     Hooks {
         top: &raw const exec::get().top as usize,
-        load: load as *const () as usize,
-        store: store as *const () as usize,
+        load: load as usize,
+        store: store as usize,
         load_range: load_range as *const () as usize,
         store_range: store_range as *const () as usize,
         atomic_before: atomic_before as *const () as usize,
@@ -130,5 +178,6 @@ pub fn table() -> Hooks {
         fence: fence as *const () as usize,
         loop_back: loop_back as *const () as usize,
         outside: &raw const exec::get().outside as usize,
+        author: author as *const () as usize,
     }
 }

@@ -14,6 +14,7 @@
 
 mod access;
 mod atomics;
+mod author;
 mod barrier;
 mod cell;
 mod channel;
@@ -30,6 +31,7 @@ mod hooks;
 mod init;
 mod interpose;
 mod keys;
+mod library;
 mod limits;
 mod local;
 mod memory;
@@ -45,6 +47,7 @@ mod repeat;
 mod robust;
 mod rwlock;
 mod sched;
+mod section;
 mod semaphore;
 mod set;
 mod snapshot;

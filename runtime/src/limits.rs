@@ -176,7 +176,8 @@ pub fn note(step: &Step) {
         | OpKind::OutsideTake
         | OpKind::OutsidePut
         | OpKind::OutsideChange
-        | OpKind::FutexWakeOp => true,
+        | OpKind::FutexWakeOp
+        | OpKind::AtomicSection => true,
         OpKind::FutexWake => step.op.arg != NO_THREAD,
         OpKind::FutexWakeAll | OpKind::FutexWakeSet | OpKind::FutexRequeue => true,
         OpKind::Waiting
@@ -211,7 +212,8 @@ pub fn note(step: &Step) {
         | OpKind::FutexWait
         | OpKind::FutexMismatch
         | OpKind::FutexTimeout
-        | OpKind::FutexWoken => false,
+        | OpKind::FutexWoken
+        | OpKind::Choose => false,
     };
     if changes {
         changed();

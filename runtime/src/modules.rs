@@ -104,6 +104,11 @@ fn publish(module: &Module, first: u32) {
     header.modules_count += 1;
 }
 
+/// Whether any module has registered.
+pub fn any() -> bool {
+    MODULES.get().count > 0
+}
+
 /// Whether a module lies in a range of addresses.
 pub fn any_between(start: usize, end: usize) -> bool {
     let modules = MODULES.get();

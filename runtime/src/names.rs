@@ -1,6 +1,7 @@
 //! Names of memory that are the same in every worker: see [`symdpor_abi::object`].
 
 use crate::cell::Global;
+use crate::modules;
 use crate::pool;
 use crate::sys::maps;
 use crate::tls;
@@ -104,6 +105,32 @@ fn is_cxx(name: *const u8) -> bool {
 pub fn is_cxx_library(address: usize) -> bool {
     let names = NAMES.get();
     names.loaded[..names.count].iter().any(|l| l.is_cxx && l.start <= address && address < l.end)
+}
+
+/// Whether an address is in a program or library with instrumented code.
+pub fn is_instrumented(address: usize) -> bool {
+    static LAST: Global<(Range<usize>, bool)> = Global::new((0..0, false));
+    let last = LAST.get();
+    if last.0.contains(&address) && last.1 {
+        return true;
+    }
+    if !modules::any() {
+        return false;
+    }
+    if NAMES.get().count == 0 {
+        // Looking for what is loaded may lead back here.
+        static LOOKING: Global<bool> = Global::new(false);
+        if core::mem::replace(LOOKING.get(), true) {
+            return false;
+        }
+        find_loaded();
+    }
+    let names = NAMES.get();
+    let Some(found) = names.loaded[..names.count].iter().find(|l| (l.start..l.end).contains(&address)) else {
+        return false;
+    };
+    *last = (found.start..found.end, modules::any_between(found.start, found.end));
+    last.1
 }
 
 /// Learns what is loaded, in the order of loading.

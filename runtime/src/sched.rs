@@ -10,6 +10,7 @@ use crate::cond;
 use crate::end;
 use crate::exec;
 use crate::limits;
+use crate::section;
 use crate::set::{Members, ThreadBits};
 use crate::spin;
 use crate::stack;
@@ -82,6 +83,9 @@ pub fn step_number() -> u32 {
 /// `address`: of the object, for operations whose being enabled depends on it. `site`: 0 if the caller is an interposed
 /// function.
 pub fn visible(op: Op, address: usize, site: usize) -> u16 {
+    if exec::get().section > 0 && op.kind != OpKind::Choose {
+        return section::operation(op, address, site);
+    }
     let thread = exec::me();
     thread.pending = op;
     thread.pending_address = address;
@@ -94,7 +98,7 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     suspend();
     exec::get().pending.remove(exec::get().current);
     spin::wipe();
-    last_step().map_or(0, |step| step.alternative)
+    under_way().map_or(0, |step| step.alternative)
 }
 
 /// Blocks the running thread until another makes it ready by giving it an operation; returns when that is chosen.
@@ -104,6 +108,7 @@ pub fn block() {
 
 /// The same, with the object of the operation that it will be given.
 pub fn block_at(object: symdpor_abi::object::ObjectId) {
+    section::check_blocking();
     let thread = exec::me();
     thread.pending = Op::new(OpKind::Waiting, object);
     announce();
@@ -190,6 +195,9 @@ fn switch_to(next: u16) {
 
 /// Chooses who makes the next transition, and writes its record.
 fn choose() -> u16 {
+    if let Some(step) = under_way().filter(|_| channel::says(options::VISIBLE_ALL)) {
+        crate::footprint::learn(step);
+    }
     crate::footprint::end_step();
     settle_last();
     write_last();
@@ -226,7 +234,7 @@ fn settle_last() {
     let exec = exec::get();
     let run = RUN.get();
     let sleeps_from = (channel::header().plan_len as usize).saturating_sub(1);
-    if let Some(step) = last_step() {
+    if let Some(step) = under_way() {
         let idle = note_idleness(&mut exec.threads[step.thread as usize], step);
         turn::settle(step.thread, idle);
         limits::note(step);
@@ -283,6 +291,11 @@ fn find_enabled() -> usize {
         let (pending, conditional) = (exec.pending.0[i], exec.conditional.0[i]);
         let members = Members { bits: pending & conditional, base: i as u16 * 64 };
         let certain = pending & !conditional;
+        if exec.section > 0 {
+            // Nobody else runs in an atomic section.
+            *enabled = ((exec.current as usize / 64 == i) as u64) << (exec.current % 64);
+            continue;
+        }
         *enabled = members.fold(certain, |bits, number| bits | (can_go_on(number) as u64) << (number % 64));
     }
     leave_out_patient(words);
@@ -315,7 +328,7 @@ pub fn is_enabled(number: u16) -> bool {
 
 /// Whether the operation that a thread stands before can be done.
 #[inline(always)]
-fn can_go_on(number: u16) -> bool {
+pub fn can_go_on(number: u16) -> bool {
     let exec = exec::get();
     let thread = &exec.threads[number as usize % MAX_THREADS];
     // By far the most frequent one: not by the table of jumps that the others become.
@@ -380,6 +393,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     let alternatives = match chosen.pending.kind {
         OpKind::CondSignal => cond::waiters(chosen.pending_address).max(1),
         OpKind::FutexWake | OpKind::FutexRequeue | OpKind::FutexWakeOp => crate::futex::ways(chosen),
+        OpKind::Choose => chosen.pending.arg as u16,
         _ => 1,
     };
     let len = size_of::<Step>() + 8 * words;
@@ -450,8 +464,12 @@ pub fn end_trace() {
     channel::header().trace_len = run.trace_used as u32;
 }
 
-/// The record of the step under way.
+/// The record of the operation under way, unless it is a part of an atomic section's.
 pub fn last_step() -> Option<&'static mut Step> {
+    under_way().filter(|_| exec::get().section == 0)
+}
+
+fn under_way() -> Option<&'static mut Step> {
     let run = RUN.get();
     (run.step != 0).then_some(&mut run.last)
 }
@@ -467,6 +485,14 @@ pub fn executed(kind: OpKind) {
 pub fn tried() {
     if let Some(step) = last_step() {
         step.op.arg = op::TRIED;
+    }
+}
+
+/// Notes which way a choice went, for reports.
+pub fn chose(way: u16) {
+    if let Some(step) = under_way() {
+        step.new_value = way as u64;
+        step.flags |= 1;
     }
 }
 

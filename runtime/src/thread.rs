@@ -72,6 +72,8 @@ pub struct Thread {
     pub robust: usize,
     /// Locks that it holds, and initialisers that it runs.
     pub held: u16,
+    /// It has assumed what is not so, and waits for ever.
+    pub dropped: bool,
     /// It has asked who it is.
     pub identified: bool,
     /// With visible plain accesses: its local state where it was last known, and all that it has read since.
@@ -80,6 +82,8 @@ pub struct Thread {
     pub in_vain: u8,
     /// What it is about to do to those who wait on futexes.
     pub intent: Intent,
+    /// A hash of values that it got from elsewhere.
+    pub learnt: u64,
     /// What it was started with.
     pub start: usize,
     pub argument: usize,

@@ -10,6 +10,7 @@ use crate::keys;
 use crate::pool;
 use crate::races;
 use crate::sched;
+use crate::section;
 use crate::spin;
 use crate::sys::context;
 use crate::thread::{Joining, Life, Start};
@@ -75,6 +76,7 @@ extern "C" fn returned(result: usize) -> ! {
 
 /// Ends the running thread: destructors, then another thread runs.
 pub fn finish(result: usize) -> ! {
+    section::leave();
     destructors::run();
     keys::run_destructors();
     crate::robust::owner_ends();

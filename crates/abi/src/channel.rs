@@ -83,6 +83,8 @@ pub mod options {
     pub const EXPLAIN: u32 = 128;
     /// Coming back to a state is an error.
     pub const LIVELOCK: u32 = 256;
+    /// Numbers that the program asks for are between `Header::nondet_low` and `Header::nondet_high`.
+    pub const NONDET: u32 = 1 << 12;
 }
 
 /// `Header::command`: the low 8 bits; the sequence number is above them.
@@ -118,14 +120,31 @@ pub enum Outcome {
     Asked = 9,
     /// The state is one that the execution has been in: before the step `Header::exit_status`.
     Repeated = 10,
+    /// An assumption of the program does not hold: the execution does not count. It ran until nothing could go on.
+    Dropped = 11,
+    /// The same, and it was cut off at once.
+    DroppedHere = 12,
 }
 
 impl Outcome {
     pub fn from_u32(raw: u32) -> Option<Outcome> {
         use Outcome::*;
-        [Running, Exited, Deadlock, Error, SleepBlocked, Diverged, Unsupported, StepLimit, Again, Asked, Repeated]
-            .get(raw as usize)
-            .copied()
+        const ALL: [Outcome; 13] = [
+            Running,
+            Exited,
+            Deadlock,
+            Error,
+            SleepBlocked,
+            Diverged,
+            Unsupported,
+            StepLimit,
+            Again,
+            Asked,
+            Repeated,
+            Dropped,
+            DroppedHere,
+        ];
+        ALL.get(raw as usize).copied()
     }
 }
 
@@ -171,7 +190,9 @@ pub struct Header {
     pub seed: u64,
     /// Canonical id of the granule to watch, with [`options::WATCH`].
     pub watch: u64,
-    pub reserved_1: [u32; 4],
+    /// With [`options::NONDET`].
+    pub nondet_low: i64,
+    pub nondet_high: i64,
 
     // Controller to worker, what the worker waits for.
     /// *atomic*: command | sequence << 8.

@@ -159,6 +159,9 @@ pub struct Hooks {
     /// that leaves the module and cleared on entry to an instrumented function: if it is still set at the next such call,
     /// it is counted in the bits above. So the word is 0 as long as only instrumented code ran.
     pub outside: usize,
+    /// `fn(what: u32, value: u64) -> u64`, in place of a function by which the program speaks to symdpor: see
+    /// [`crate::author`].
+    pub author: usize,
 }
 
 /// Number of words of [`Hooks`].

@@ -104,10 +104,15 @@ pub enum OpKind {
     FutexTimeout = 52,
     /// A woken waiter goes on.
     FutexWoken = 53,
+    /// A whole atomic section: nobody else runs before it ends, so that all it does is one transition. What that touches is
+    /// not known beforehand, so it depends on everything that is more than the making and ending of threads.
+    AtomicSection = 54,
+    /// One of `arg` ways, chosen by the plan. Depends on nothing. `order` is 0 within an atomic section, whose part it is then.
+    Choose = 55,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 54] = [
+    pub const ALL: [OpKind; 56] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -162,6 +167,8 @@ impl OpKind {
         OpKind::FutexWakeOp,
         OpKind::FutexTimeout,
         OpKind::FutexWoken,
+        OpKind::AtomicSection,
+        OpKind::Choose,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -274,7 +281,9 @@ impl Op {
             | OpKind::ProcessExit
             | OpKind::Yield
             | OpKind::BarrierPass
-            | OpKind::FutexWoken => return None,
+            | OpKind::FutexWoken
+            | OpKind::AtomicSection
+            | OpKind::Choose => return None,
         })
     }
 
@@ -330,7 +339,24 @@ impl Op {
 
     /// Whether the operation depends on every other, whatever its objects.
     pub const fn is_global(&self) -> bool {
-        matches!(self.kind, OpKind::ProcessExit)
+        matches!(self.kind, OpKind::ProcessExit | OpKind::AtomicSection)
+    }
+
+    /// Whether a global operation does not concern this one. An atomic section neither makes threads nor waits for them, and
+    /// cannot see that others do or what they choose.
+    const fn is_beyond(&self, global: &Op) -> bool {
+        match self.kind {
+            OpKind::Waiting => true,
+            OpKind::Choose | OpKind::Yield | OpKind::ThreadJoin | OpKind::ThreadCreate => {
+                matches!(global.kind, OpKind::AtomicSection)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether this goes on within an atomic section that an earlier step began: it is no event of its own.
+    pub const fn is_inside_section(&self) -> bool {
+        matches!(self.kind, OpKind::Choose) && self.order == 0
     }
 }
 
@@ -370,7 +396,7 @@ impl Access {
 /// but that write and the read do not depend on each other, so nothing else would show that their order matters.
 pub fn dependent(a: &Op, b: &Op) -> bool {
     if a.is_global() || b.is_global() {
-        return !matches!(a.kind, OpKind::Waiting) && !matches!(b.kind, OpKind::Waiting);
+        return !a.is_beyond(b) && !b.is_beyond(a);
     }
     let undecided = (a.is_failed_exchange() || b.is_failed_exchange()) && a.place() != b.place();
     a.may_touch_same(b)

@@ -27,7 +27,8 @@ impl Repeat {
             environment: vec![],
             runtime: tools.library(install::RUNTIME),
         };
-        let settings = Settings { launch, max_steps: 1 << 20, seed: 0, step_timeout: Duration::from_secs(10) };
+        let settings =
+            Settings { launch, max_steps: 1 << 20, seed: 0, nondet: (0, 0), step_timeout: Duration::from_secs(10) };
         let execution =
             Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
         Ok(Repeat { worker: Worker::new(settings), trace: Trace::default(), execution })

@@ -14,7 +14,7 @@
 
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
-use symdpor_abi::op::{Access, Op, OpKind, TIMED};
+use symdpor_abi::op::{Access, Op, OpKind, TIMED, dependent};
 use symdpor_trace::{ObjectId, ThreadId, ThreadSet};
 
 /// An event that an operation of another thread could have preceded.
@@ -48,6 +48,8 @@ struct Event {
     reach: u32,
     /// The event that had woken the thread, or `NONE`.
     woken_by: u32,
+    /// What was the last event that depends on everything.
+    global_before: u32,
     clocks_before: usize,
     objects_before: Mark,
 }
@@ -60,14 +62,29 @@ struct Thread {
     woken_by: u32,
 }
 
-#[derive(Default)]
 pub struct History {
     events: Vec<Event>,
+    /// The last event that depends on everything, or `NONE`.
+    global: u32,
     threads: Vec<Thread>,
     clocks: ClockStore,
     objects: Objects,
     past: Past,
     candidates: Vec<u32>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History {
+            events: Vec::new(),
+            global: NONE,
+            threads: Vec::new(),
+            clocks: ClockStore::default(),
+            objects: Objects::default(),
+            past: Past::default(),
+            candidates: Vec::new(),
+        }
+    }
 }
 
 /// Whether an operation waits until its object is free.
@@ -101,6 +118,9 @@ impl History {
     /// Adds an event, and its races with the events before it to `races`.
     pub fn push(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
         let position = self.events.len() as u32;
+        if op.is_inside_section() {
+            return self.push_inside(thread, op);
+        }
         self.races(thread, op, races);
         self.timeouts(op, position, races);
         if let (OpKind::ThreadJoin, Some(target)) = (op.kind, named_thread(op)) {
@@ -115,7 +135,42 @@ impl History {
         self.wake(op, position);
         let (clocks_before, objects_before) = before;
         let reach = self.past.reach();
-        self.events.push(Event { thread, op: *op, clock, reach, woken_by, clocks_before, objects_before });
+        let global_before = self.global;
+        if op.is_global() {
+            self.global = position;
+        }
+        self.events.push(Event {
+            thread,
+            op: *op,
+            clock,
+            reach,
+            woken_by,
+            global_before,
+            clocks_before,
+            objects_before,
+        });
+    }
+
+    /// A step that goes on within an atomic section. It has a position and is no event: the section is, as a whole.
+    fn push_inside(&mut self, thread: ThreadId, op: &Op) {
+        let (clocks_before, objects_before) = (self.clocks.len(), self.objects.mark());
+        let (clock, global_before) = (Clock::default(), self.global);
+        let (reach, woken_by) = (0, NONE);
+        self.events.push(Event {
+            thread,
+            op: *op,
+            clock,
+            reach,
+            woken_by,
+            global_before,
+            clocks_before,
+            objects_before,
+        });
+    }
+
+    /// Whether something depends on everything that comes after it.
+    pub fn has_global(&self) -> bool {
+        self.global != NONE
     }
 
     pub fn len(&self) -> usize {
@@ -280,6 +335,10 @@ impl History {
 
     fn pop(&mut self) {
         let Some(event) = self.events.pop() else { return };
+        if event.op.is_inside_section() {
+            return;
+        }
+        self.global = event.global_before;
         self.unwake(&event.op, self.events.len() as u32);
         let state = self.thread(event.thread);
         state.events.pop();
@@ -311,6 +370,8 @@ impl History {
                     self.race_with(thread, event, races);
                 }
             }
+            // An atomic section may take and release what it likes.
+            self.race_with(thread, self.global, races);
             candidates.iter().for_each(|&event| self.join(event));
         } else {
             for &event in &candidates {
@@ -321,12 +382,15 @@ impl History {
         self.candidates = candidates;
     }
 
-    /// The events that `op` depends on, latest first. The end of the process depends on everything.
+    /// The events that `op` depends on, latest first. The end of the process and atomic sections depend on everything.
     fn gather(&self, op: &Op, candidates: &mut Vec<u32>) {
         if op.is_global() {
-            candidates.extend(self.threads.iter().filter_map(|t| t.events.last()));
+            let depends = |e: &&u32| dependent(&self.events[**e as usize].op, op);
+            candidates.extend(self.threads.iter().filter_map(|t| t.events.iter().rev().find(depends)));
         } else {
             self.objects.conflicts(op, candidates);
+            let depends = |e: &Event| dependent(&e.op, op);
+            candidates.extend(self.events.get(self.global as usize).filter(|e| depends(e)).map(|_| self.global));
         }
         if matches!(op.kind, OpKind::SemWait | OpKind::SemTaken) {
             let enabling = self.objects.post(op.object, op.arg);

@@ -90,6 +90,11 @@ enum Again {
     Thread,
 }
 
+/// The position of the last event: what goes on within an atomic section belongs to the section's.
+fn last_event(execution: &Execution) -> usize {
+    execution.steps.iter().rposition(|s| !s.op.is_inside_section()).unwrap_or(0)
+}
+
 /// How far an execution was looked at.
 enum Analysed {
     ToItsEnd,
@@ -158,7 +163,7 @@ impl<S: Strategy> Reduction<S> {
             self.reverse_races();
         }
         if execution.end == End::Cut {
-            self.tree.cut();
+            self.tree.cut(last_event(execution));
         }
         self.tree.ended(execution.end);
         if execution.end == End::SleepBlocked {
@@ -173,9 +178,10 @@ impl<S: Strategy> Reduction<S> {
             return;
         }
         let ends = |step: &&symdpor_trace::Step| execution.end == End::Cut || step.op.is_global();
-        match execution.steps.last().filter(ends) {
-            Some(last) if last.enabled.contains(pending.thread) => self.races.push(Race {
-                earlier: execution.steps.len() - 1,
+        let last = last_event(execution);
+        match execution.steps.get(last).filter(ends) {
+            Some(step) if step.enabled.contains(pending.thread) => self.races.push(Race {
+                earlier: last,
                 thread: pending.thread,
                 initials: ThreadSet::from_iter([pending.thread]),
                 first: pending.thread,

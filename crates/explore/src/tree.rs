@@ -96,12 +96,11 @@ impl Tree {
         node
     }
 
-    /// The execution ended in an error at its last step: its thread does not sleep afterwards, for what would have come after
-    /// that step has not been explored.
-    pub fn cut(&mut self) {
-        if let Some(position) = self.choices.len().checked_sub(1) {
-            self.nodes[position].cut = true;
-        }
+    /// The execution ended in an error at its last event: its thread does not sleep afterwards, for what would have come after
+    /// that event has not been explored.
+    pub fn cut(&mut self, event: usize) {
+        let nodes = &mut self.nodes[..self.choices.len()];
+        nodes.iter_mut().skip(event).for_each(|node| node.cut = true);
     }
 
     fn open(&mut self, position: usize, step: &Step) {

@@ -123,7 +123,7 @@ mod tests {
             reason: None,
             errors: vec![entry, nowhere],
             notes: vec![],
-            counts: Counts { executions: 3, blocked: 1, transitions: 42, threads: 3 },
+            counts: Counts { executions: 3, blocked: 1, dropped: 0, transitions: 42, threads: 3 },
             time: Duration::from_millis(500),
             options: json!({ "reduction": "source" }),
             symmetry: Default::default(),

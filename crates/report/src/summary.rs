@@ -23,6 +23,8 @@ pub struct Counts {
     pub executions: u64,
     /// Cut off as redundant.
     pub blocked: u64,
+    /// Dropped because an assumption of the program did not hold.
+    pub dropped: u64,
     /// Steps of all of them.
     pub transitions: u64,
     /// The most threads that one execution had, main included.

@@ -284,9 +284,11 @@ fn ran(summary: &Summary) -> String {
     let counts = &summary.counts;
     let plural = if counts.executions == 1 { "" } else { "s" };
     let redundant = if counts.blocked == 0 { String::new() } else { format!(", {} more cut off", counts.blocked) };
+    let dropped =
+        if counts.dropped == 0 { String::new() } else { format!(", {} dropped by assumptions", counts.dropped) };
     let rate = summary.executions_per_second();
     let rate = if summary.time < Duration::from_millis(10) { String::new() } else { format!(", {}/s", short(rate)) };
-    format!("{} execution{plural}{redundant} ({:.1} s{rate})", counts.executions, summary.time.as_secs_f64())
+    format!("{} execution{plural}{dropped}{redundant} ({:.1} s{rate})", counts.executions, summary.time.as_secs_f64())
 }
 
 /// `950`, `113k`, `2.1M`.

@@ -40,6 +40,8 @@ fn plain(event: &Event) -> String {
         OpKind::Input => "read from a shared file".to_owned(),
         OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange => event.object.clone(),
         OpKind::KeyTable => "create or delete a key".to_owned(),
+        OpKind::AtomicSection => "atomic section".to_owned(),
+        OpKind::Choose => event.values.map_or("choose".to_owned(), |(_, value)| format!("choose {value}")),
         OpKind::Yield => "yield".to_owned(),
         OpKind::Waiting => format!("wait{object}"),
         OpKind::CondTimeout => format!("wait{object}: the time is up"),

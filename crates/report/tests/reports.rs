@@ -46,7 +46,13 @@ fn file(failure: Failure, events: Vec<Event>) -> TraceFile {
             length: 0,
             checksum: 0,
         },
-        options: ExecutionOptions { visible_all: false, ignore_races: false, max_steps: 100_000, seed: 0 },
+        options: ExecutionOptions {
+            visible_all: false,
+            ignore_races: false,
+            max_steps: 100_000,
+            seed: 0,
+            nondet: None,
+        },
         choices: events.iter().map(|e| Choice { thread: e.thread, alternative: 0 }).collect(),
         threads: vec![thread_info(1, 40), thread_info(2, 41)],
         locations: vec![

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 
 pub const MAGIC: [u8; 8] = *b"SYMTRACE";
 /// Raised whenever a record of the file changes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// What trace files' names end in.
 pub const EXTENSION: &str = "symtrace";
 const HEADER_LEN: usize = 8 + 4 + 8 + 4;
@@ -44,6 +44,8 @@ pub struct ExecutionOptions {
     pub ignore_races: bool,
     pub max_steps: u32,
     pub seed: u64,
+    /// The range of numbers that the program asks for (`__VERIFIER_nondet_int`).
+    pub nondet: Option<(i64, i64)>,
 }
 
 /// Where a thread comes from.
@@ -160,7 +162,13 @@ mod tests {
                 length: 12345,
                 checksum: 7,
             },
-            options: ExecutionOptions { visible_all: false, ignore_races: false, max_steps: 100_000, seed: 0 },
+            options: ExecutionOptions {
+                visible_all: false,
+                ignore_races: false,
+                max_steps: 100_000,
+                seed: 0,
+                nondet: None,
+            },
             choices: vec![
                 Choice { thread: ThreadId(0), alternative: 0 },
                 Choice { thread: ThreadId(3), alternative: 2 },

@@ -299,7 +299,7 @@ impl From<&RawPending> for PendingOp {
 /// What the end of the execution means to the search.
 pub fn end_of(outcome: Outcome) -> End {
     match outcome {
-        Outcome::Exited | Outcome::Deadlock => End::Complete,
+        Outcome::Exited | Outcome::Deadlock | Outcome::Dropped => End::Complete,
         Outcome::SleepBlocked => End::SleepBlocked,
         Outcome::Asked => End::Asked,
         _ => End::Cut,

@@ -32,6 +32,8 @@ pub struct Settings {
     pub launch: Launch,
     pub max_steps: u32,
     pub seed: u64,
+    /// The range of numbers that the program asks for, if the option is set.
+    pub nondet: (i64, i64),
     /// CPU time that one step may take.
     pub step_timeout: Duration,
 }
@@ -268,6 +270,7 @@ fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Setting
         header.options = request.options;
         header.max_steps = settings.max_steps;
         header.seed = settings.seed;
+        (header.nondet_low, header.nondet_high) = settings.nondet;
         header.watch = request.watch;
     });
 }

@@ -22,7 +22,7 @@ fn worker(role: &str, mark: &Path) -> Worker {
         ],
         runtime: "".into(),
     };
-    Worker::new(Settings { launch, max_steps: 1000, seed: 7, step_timeout: Duration::from_millis(100) })
+    Worker::new(Settings { launch, max_steps: 1000, seed: 7, nondet: (0, 0), step_timeout: Duration::from_millis(100) })
 }
 
 fn plan(choices: usize) -> Plan {

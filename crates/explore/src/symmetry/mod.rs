@@ -165,6 +165,10 @@ impl Symmetry {
             let origin = self.past.origin(position, thread, history);
             below.add_op(Entry { thread, op: plain_op(op), origin });
         }
+        if op.kind == OpKind::AtomicSection {
+            // What it did is not known in the detail that is needed.
+            below.set_partial();
+        }
         self.past.add_accesses(position, history, &mut below);
         if self.rule.joins && op.kind == OpKind::ThreadJoin {
             self.past.joins(position, thread, self.rule.results, &mut below, history);
@@ -293,6 +297,9 @@ impl Symmetry {
         summary: Rc<Summary>,
         history: &mut History,
     ) -> Answer {
+        if history.has_global() {
+            return Answer::No;
+        }
         let exchange = match self.past.twins(twin, thread, position) {
             Twins::Yes(exchange) => exchange,
             Twins::No => return Answer::No,

@@ -70,10 +70,12 @@ pub enum Kind {
     Semaphores,
     Limits,
     SharedTwins,
+    /// Choices, assumptions and atomic sections.
+    Authors,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 18] = [
+    pub const ALL: [Kind; 19] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -92,6 +94,7 @@ impl Kind {
         Kind::Semaphores,
         Kind::Limits,
         Kind::SharedTwins,
+        Kind::Authors,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -185,6 +188,17 @@ impl Kind {
                 G::again,
                 G::again_locking,
                 G::again_locking,
+                G::locked,
+                G::branch,
+                G::branch_plain,
+                G::check,
+            ],
+            Kind::Authors => &[
+                G::atom,
+                G::choose,
+                G::assume,
+                G::section,
+                G::section,
                 G::locked,
                 G::branch,
                 G::branch_plain,
@@ -701,6 +715,47 @@ impl Generator {
         } else {
             code.push(Instr::Exit(1));
         }
+    }
+
+    fn choose(&mut self, code: &mut Vec<Instr>) {
+        let r = self.reg();
+        code.push(Instr::Choose(r, 2 + self.rng.byte(2)));
+        match self.rng.below(4) {
+            0 => code.push(Instr::StoreReg(self.view(), r)),
+            1 => {
+                code.push(Instr::If(r, 1, 1));
+                self.atom(code);
+            }
+            2 => {
+                code.push(Instr::If(r, 0, 1));
+                self.plain(code);
+            }
+            _ => code.push(Instr::Assume(r, self.rng.value(2))),
+        }
+    }
+
+    fn assume(&mut self, code: &mut Vec<Instr>) {
+        let (r, view) = (self.reg(), self.view());
+        code.push(if self.rng.percent(50) { Instr::Add(r, view, 1) } else { Instr::Load(r, view) });
+        code.push(Instr::Assume(r, self.rng.value(3)));
+        if self.rng.percent(50) {
+            self.atom_or_plain(code);
+        }
+    }
+
+    fn section(&mut self, code: &mut Vec<Instr>) {
+        code.push(Instr::AtomicBegin);
+        for _ in 0..1 + self.rng.below(3) {
+            match self.rng.below(9) {
+                0..=3 => self.atom(code),
+                4 => self.plain(code),
+                5 => self.choose(code),
+                6 => self.assume(code),
+                7 => self.locked(code),
+                _ => self.check(code),
+            }
+        }
+        code.push(Instr::AtomicEnd);
     }
 
     fn pause(&mut self, code: &mut Vec<Instr>) {

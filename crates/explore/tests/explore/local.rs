@@ -14,9 +14,9 @@ fn uses(instr: Instr) -> (u32, u32) {
         Instr::Load(r, _) | Instr::Add(r, ..) | Instr::Cas(r, ..) | Instr::TryLock(r, _) => (0, reg(r)),
         Instr::TryRead(r, _) | Instr::TryWrite(r, _) | Instr::TryTake(r, _) | Instr::Value(r, _) => (0, reg(r)),
         Instr::WaitLimit(_, _, r) | Instr::Barrier(_, r) => (0, reg(r)),
-        Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) => (0, reg(r)),
+        Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) | Instr::Choose(r, _) => (0, reg(r)),
         Instr::FutexWait(r, ..) | Instr::FutexWake(r, ..) => (0, reg(r)),
-        Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) => (reg(r), 0),
+        Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) | Instr::Assume(r, _) => (reg(r), 0),
         Instr::Create(_, h) => (0, handle(h)),
         Instr::Join(h) => (handle(h), 0),
         Instr::JoinResult(r, h) => (handle(h), reg(r)),
@@ -120,7 +120,7 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
         thread.regs[r as usize].hash(&mut hasher);
     }
     (t == 0).hash(&mut hasher);
-    if state.holds(t) || state.runs_once(t) {
+    if state.holds(t) || state.runs_once(t) || state.is_atomic(t) {
         (t, "itself").hash(&mut hasher);
     }
     let hash = u128::from(hasher.finish()) | 1 << 100;

@@ -25,6 +25,8 @@ pub enum Phase {
     /// Waits at a barrier, and may go on from there.
     Arrived,
     Released,
+    /// Has assumed what is not so.
+    Stuck,
     Ended,
     /// Waits on the futex of a cell, perhaps with a time limit.
     Futex(u8, bool),
@@ -74,6 +76,8 @@ pub enum Stop {
     Assertion(u8),
     Misuse,
     Exit(u8),
+    /// An assumption within an atomic section does not hold.
+    Dropped,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -91,6 +95,9 @@ pub struct State {
     running_once: [u8; ONCES],
     pub threads: Vec<Thread>,
     pub shared: Shared,
+    /// Who is in an atomic section, and what the last one released.
+    section: u8,
+    section_clock: Clock,
     raw: [Accesses; CELLS],
     /// Plain accesses of the last transition: thread, granule and bytes, whether it writes.
     pub log: Unseen<Vec<LoggedAccess>>,
@@ -183,6 +190,8 @@ impl State {
             threads: vec![Thread::new(0, 0, [0; THREADS])],
             running_once: [NOBODY; ONCES],
             shared: Shared::new(),
+            section: NOBODY,
+            section_clock: [0; THREADS],
             raw: Default::default(),
             log: Unseen::default(),
             joined: Unseen::default(),
@@ -201,7 +210,7 @@ impl State {
         let instr = self.instr(program, t)?;
         match self.threads[t].phase {
             Phase::Ended => return None,
-            Phase::Waiting => return Some(Op::new(OpKind::Waiting, ObjectId::NONE)),
+            Phase::Waiting | Phase::Stuck => return Some(Op::new(OpKind::Waiting, ObjectId::NONE)),
             Phase::Woken => return Some(mutex_op(OpKind::MutexLock, wait_mutex(instr))),
             Phase::Limited => return Some(Op::new(OpKind::CondTimeout, wait_op(instr).object)),
             Phase::Arrived | Phase::Released => {
@@ -243,14 +252,22 @@ impl State {
                 with_arg(Op::new(OpKind::ThreadJoin, ObjectId::NONE), self.threads[t].handles[h as usize] as u32)
             }
             Instr::Exit(status) => with_arg(Op::new(OpKind::ProcessExit, ObjectId::NONE), status as u32),
+            Instr::AtomicBegin => Op::new(OpKind::AtomicSection, ObjectId::NONE),
+            Instr::Choose(_, n) => {
+                let order = if self.section == NOBODY { 5 } else { 0 };
+                Op { order, ..with_arg(Op::new(OpKind::Choose, ObjectId::NONE), n as u32) }
+            }
             _ => Op::new(OpKind::Yield, ObjectId::NONE),
         })
     }
 
     pub fn enabled(&self, program: &Program, t: usize) -> bool {
         let Some(instr) = self.instr(program, t) else { return false };
+        if self.section != NOBODY && self.section != t as u8 {
+            return false;
+        }
         match (self.threads[t].phase, instr) {
-            (Phase::Ended | Phase::Waiting | Phase::Arrived | Phase::Futex(_, false), _) => false,
+            (Phase::Ended | Phase::Waiting | Phase::Arrived | Phase::Stuck | Phase::Futex(_, false), _) => false,
             (Phase::Limited | Phase::Released | Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
             (_, Instr::Spin(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
@@ -271,6 +288,7 @@ impl State {
         match self.instr(program, t) {
             _ if self.threads[t].phase != Phase::Running => 1,
             Some(Instr::Signal(c)) => self.conds[c as usize].len().max(1) as u16,
+            Some(Instr::Choose(_, n)) => n as u16,
             Some(instr) => self.futex_ways(instr),
             None => 1,
         }
@@ -280,6 +298,31 @@ impl State {
     pub fn step(&mut self, program: &Program, t: usize, alternative: u16) -> Done {
         self.log.0.clear();
         self.joined.0 = None;
+        let (op, mut stop) = self.act(program, t, alternative);
+        while stop.is_none() && self.section == t as u8 && self.threads[t].phase == Phase::Running {
+            match self.instr(program, t) {
+                Some(Instr::Choose(..)) => break,
+                Some(Instr::AtomicEnd) | None => {
+                    (self.section, self.section_clock) = (NOBODY, self.threads[t].clock);
+                    self.threads[t].clock[t] += 1;
+                    self.threads[t].pc += 1;
+                    stop = self.tail(program, t);
+                }
+                // Nothing may wait in there, make threads or wake others.
+                Some(_) if !self.enabled(program, t) => stop = Some(Stop::Misuse),
+                Some(_) => stop = self.act(program, t, 0).1,
+            }
+        }
+        if let (OpKind::ThreadCreate, None) = (op.kind, &stop)
+            && let Some(child) = u8::try_from(op.arg).ok().filter(|&c| (c as usize) < self.threads.len())
+        {
+            stop = self.tail(program, child as usize);
+        }
+        Done { op, stop }
+    }
+
+    /// One operation, and what is invisible after it.
+    fn act(&mut self, program: &Program, t: usize, alternative: u16) -> (Op, Option<Stop>) {
         let (op, mut stop) = self.operate(program, t, alternative);
         if stop.is_none() && !self.atomic_in_order(t, &op) {
             stop = Some(Stop::Race);
@@ -292,12 +335,17 @@ impl State {
         if stop.is_none() {
             stop = self.tail(program, t);
         }
-        if let (OpKind::ThreadCreate, None) = (op.kind, &stop)
-            && let Some(child) = u8::try_from(op.arg).ok().filter(|&c| (c as usize) < self.threads.len())
-        {
-            stop = self.tail(program, child as usize);
-        }
-        Done { op, stop }
+        (op, stop)
+    }
+
+    /// Whether the thread is in an atomic section.
+    pub fn is_atomic(&self, t: usize) -> bool {
+        self.section == t as u8
+    }
+
+    /// Whether an assumption of some thread does not hold.
+    pub fn is_dropped(&self) -> bool {
+        self.threads.iter().any(|t| t.phase == Phase::Stuck)
     }
 
     /// Whether the thread holds something that is known to be its.
@@ -397,6 +445,16 @@ impl State {
                 (pending, None)
             }
             Instr::Exit(status) => (pending, Some(Stop::Exit(status))),
+            Instr::Choose(r, _) => {
+                self.threads[t].regs[r as usize] = alternative as i8;
+                (pending, None)
+            }
+            Instr::AtomicBegin => {
+                self.section = t as u8;
+                let clock = self.section_clock;
+                join(&mut self.threads[t].clock, &clock);
+                (pending, None)
+            }
             _ => self.share(program, t, instr, pending),
         }
     }
@@ -623,6 +681,14 @@ impl State {
                 return Some(Err(Stop::Assertion(number)));
             }
             Instr::AssertNot(..) => {}
+            Instr::Assume(r, value) if thread.regs[r as usize] != value => {
+                if self.section == t as u8 {
+                    return Some(Err(Stop::Dropped));
+                }
+                thread.phase = Phase::Stuck;
+                return None;
+            }
+            Instr::Assume(..) => {}
             Instr::RawLoad(r, cell) => return Some(self.raw_load(t, r, cell)),
             Instr::RawStore(cell, value) => return Some(self.raw_store(t, cell, value)),
             Instr::PlainLoad(r, v) => return Some(self.plain_load(t, r, v)),

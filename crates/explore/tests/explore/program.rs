@@ -116,6 +116,13 @@ pub enum Instr {
     /// Sets the second one's word, wakes one waiter of the first, and one of the second if its word was 0.
     FutexWakeOp(u8, u8, i8),
     Yield,
+    /// The register gets any value below the number.
+    Choose(u8, u8),
+    /// Executions in which the register has another value do not count.
+    Assume(u8, i8),
+    /// Nobody else runs up to the `AtomicEnd`.
+    AtomicBegin,
+    AtomicEnd,
     /// If the register has the value: the next n instructions; else skips them.
     If(u8, i8, u8),
     /// Ends the thread.

@@ -23,6 +23,8 @@ pub enum Outcome {
     Assertion(u8, Vec<i8>),
     Misuse(Vec<i8>),
     Race,
+    /// It does not count.
+    Dropped,
 }
 
 impl Outcome {
@@ -33,11 +35,15 @@ impl Outcome {
             Stop::Assertion(number) => Outcome::Assertion(number, regs),
             Stop::Misuse => Outcome::Misuse(regs),
             Stop::Exit(status) => Outcome::Exit(status, state.visible()),
+            Stop::Dropped => Outcome::Dropped,
         }
     }
 
     /// The outcome of a state in which no thread is enabled.
     pub fn of_end(state: &State, program: &Program) -> Outcome {
+        if state.is_dropped() {
+            return Outcome::Dropped;
+        }
         if state.threads.iter().all(|t| t.phase == Phase::Ended) {
             return Outcome::Final(state.visible());
         }
@@ -64,6 +70,7 @@ impl Outcome {
             Outcome::Assertion(number, _) => Outcome::Assertion(*number, Vec::new()),
             Outcome::Misuse(_) => Outcome::Misuse(Vec::new()),
             Outcome::Race => Outcome::Race,
+            Outcome::Dropped => Outcome::Dropped,
         }
     }
 }
