@@ -101,7 +101,7 @@ pub fn read(fd: usize, timer: usize, buffers: &mut Buffers) -> Result<isize, isi
         timer.has_gone_off() || (timer.is_armed && !nonblocking)
     };
     let op = touched(timer).op(OpKind::OutsideChange, What::Read, fd);
-    super::message::wait(op, nonblocking, &is_ready)?;
+    super::message::wait(fd, timer, op, nonblocking, &is_ready)?;
     let timer = &mut get(timer).timer;
     time::advance(timer.left().unwrap_or(0));
     let late = time::elapsed() - timer.next;

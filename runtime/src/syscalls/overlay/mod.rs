@@ -56,8 +56,6 @@ pub struct Overlay {
     /// Numbers of open files, by descriptor; duplicates share one. 0: none was given.
     opened: [u16; super::descriptors::LIMIT],
     last_opened: u16,
-    /// Whether a place in the file has been named, by descriptor.
-    placed: [bool; super::descriptors::LIMIT],
     /// How far directories have been listed beyond what is on disk, by descriptor.
     listed: [u16; super::descriptors::LIMIT],
 }
@@ -85,7 +83,6 @@ pub fn opened(fd: usize) {
         overlay.last_opened += 1;
         *number = overlay.last_opened;
         *listed = 0;
-        overlay.placed[fd] = false;
     }
 }
 
@@ -96,7 +93,6 @@ pub fn duplicated(from: usize, to: usize) {
         && let Some(slot) = overlay.opened.get_mut(to)
     {
         *slot = if number == 0 { MOST_NUMBERS - from as u16 } else { number };
-        overlay.placed[to] = overlay.placed[from];
     }
 }
 
