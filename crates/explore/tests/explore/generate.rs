@@ -62,10 +62,11 @@ pub enum Kind {
     Deep,
     /// Threads of which most are alike.
     Twins,
+    Queues,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -78,6 +79,7 @@ impl Kind {
         Kind::Crowd,
         Kind::Deep,
         Kind::Twins,
+        Kind::Queues,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -134,6 +136,9 @@ impl Kind {
                 G::repeat,
                 G::check,
             ],
+            Kind::Queues => {
+                &[G::queue, G::queue, G::queue, G::queue, G::branch_queue, G::branch_queue, G::plain, G::atom, G::locked, G::check]
+            }
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
         }
@@ -292,6 +297,25 @@ impl Generator {
             4 => Instr::Cas(r, view, self.rng.value(2), 1 + self.rng.value(2)),
             _ => Instr::Add(r, view, 1),
         });
+    }
+
+    fn queue(&mut self, code: &mut Vec<Instr>) {
+        let (r, q) = (self.reg(), self.rng.byte(QUEUES));
+        code.push(match self.rng.below(12) {
+            0..5 => Instr::Put(q, 1 + self.rng.value(2)),
+            5..8 => Instr::Take(r, q),
+            8 => Instr::TryTake(r, q),
+            9 => Instr::Close(q),
+            _ => Instr::Look(r),
+        });
+    }
+
+    /// Does something only if a queue had a certain item, or nothing.
+    fn branch_queue(&mut self, code: &mut Vec<Instr>) {
+        let (r, q) = (self.reg(), self.rng.byte(QUEUES));
+        code.push(if self.rng.percent(50) { Instr::Take(r, q) } else { Instr::TryTake(r, q) });
+        code.push(Instr::If(r, self.rng.pick(&[-1, 1, 2]), 1));
+        if self.rng.percent(50) { self.queue(code) } else { self.atom(code) }
     }
 
     fn plain(&mut self, code: &mut Vec<Instr>) {

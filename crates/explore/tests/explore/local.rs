@@ -13,6 +13,7 @@ fn uses(instr: Instr) -> (u32, u32) {
     match instr {
         Instr::Load(r, _) | Instr::Add(r, ..) | Instr::Cas(r, ..) | Instr::TryLock(r, _) => (0, reg(r)),
         Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) => (0, reg(r)),
+        Instr::Take(r, _) | Instr::TryTake(r, _) | Instr::Look(r) => (0, reg(r)),
         Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) => (reg(r), 0),
         Instr::Create(_, h) => (0, handle(h)),
         Instr::Join(h) => (handle(h), 0),

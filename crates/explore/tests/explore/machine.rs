@@ -4,6 +4,7 @@
 //! invisible and checked by happens-before (sequentially consistent atomics, mutexes, once, creation, join).
 
 use crate::program::*;
+use crate::queues::{self, Queues};
 use symdpor_abi::object::Region;
 use symdpor_abi::op::{NO_THREAD, TRIED, dependent};
 use symdpor_trace::{ObjectId, Op, OpKind};
@@ -78,6 +79,7 @@ pub struct State {
     running_once: [u8; ONCES],
     pub threads: Vec<Thread>,
     raw: [Accesses; CELLS],
+    queues: Queues,
     /// Plain accesses of the last transition: thread, granule and bytes, whether it writes.
     pub log: Unseen<Vec<LoggedAccess>>,
     /// The result of the last transition's join.
@@ -118,7 +120,7 @@ pub struct Done {
     pub stop: Option<Stop>,
 }
 
-fn join(clock: &mut Clock, other: &Clock) {
+pub fn join(clock: &mut Clock, other: &Clock) {
     clock.iter_mut().zip(other).for_each(|(a, b)| *a = (*a).max(*b));
 }
 
@@ -168,6 +170,7 @@ impl State {
             threads: vec![Thread::new(0, 0, [0; THREADS])],
             running_once: [NOBODY; ONCES],
             raw: Default::default(),
+            queues: Default::default(),
             log: Unseen::default(),
             joined: Unseen::default(),
         };
@@ -211,7 +214,7 @@ impl State {
                 with_arg(Op::new(OpKind::ThreadJoin, ObjectId::NONE), self.threads[t].handles[h as usize] as u32)
             }
             Instr::Exit(status) => with_arg(Op::new(OpKind::ProcessExit, ObjectId::NONE), status as u32),
-            _ => Op::new(OpKind::Yield, ObjectId::NONE),
+            instr => queues::pending(instr).unwrap_or(Op::new(OpKind::Yield, ObjectId::NONE)),
         })
     }
 
@@ -229,7 +232,7 @@ impl State {
                 let target = self.threads.get(self.threads[t].handles[h as usize] as usize);
                 target.is_none_or(|t| t.phase == Phase::Ended)
             }
-            _ => true,
+            (_, instr) => queues::enabled(&self.queues, instr),
         }
     }
 
@@ -342,7 +345,13 @@ impl State {
                 (pending, None)
             }
             Instr::Exit(status) => (pending, Some(Stop::Exit(status))),
-            _ => (pending, None),
+            instr => {
+                let changed = queues::operate(&mut self.queues, instr, &mut self.threads[t].clock);
+                if let Some((r, value)) = changed {
+                    self.threads[t].regs[r as usize] = value;
+                }
+                (pending, None)
+            }
         }
     }
 
@@ -637,7 +646,7 @@ impl State {
         let cells = self.cells.iter().flatten().copied();
         let plain = self.plain.iter().map(|p| p.value);
         let threads = self.threads.iter().flat_map(|t| std::iter::once(t.code as i8).chain(t.regs));
-        cells.chain(plain).chain(threads).collect()
+        cells.chain(plain).chain(threads).chain(queues::visible(&self.queues)).collect()
     }
 }
 

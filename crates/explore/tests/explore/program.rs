@@ -7,6 +7,7 @@ pub const PLAIN: usize = 3;
 pub const MUTEXES: usize = 3;
 pub const CONDS: usize = 2;
 pub const ONCES: usize = 2;
+pub const QUEUES: usize = 2;
 pub const REGS: usize = 4;
 pub const HANDLES: usize = 8;
 /// Threads at most; creating more fails.
@@ -94,6 +95,15 @@ pub enum Instr {
     Loop(u8, u8),
     /// Fails, with this number, if the register has the value.
     AssertNot(u8, i8, u8),
+    /// Queue, value. Waits while there is no room.
+    Put(u8, i8),
+    /// Register, queue. Waits while there is nothing.
+    Take(u8, u8),
+    /// The same without waiting.
+    TryTake(u8, u8),
+    Close(u8),
+    /// The register says which queues have something. Waits until one has.
+    Look(u8),
 }
 
 impl Instr {

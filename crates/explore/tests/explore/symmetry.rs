@@ -9,11 +9,11 @@ use crate::shrink::shrink;
 use symdpor_explore::{Checked, Dpor, Rule, SourceSets};
 
 /// Every second program has threads that are alike on purpose.
-const KINDS: [Kind; 22] = {
-    let mut kinds = [Kind::Twins; 22];
+const KINDS: [Kind; 24] = {
+    let mut kinds = [Kind::Twins; 24];
     let mut i = 0;
-    while i < 11 {
-        kinds[2 * i] = Kind::ALL[i];
+    while i < 12 {
+        kinds[2 * i] = Kind::ALL[if i < 11 { i } else { 12 }];
         i += 1;
     }
     kinds
