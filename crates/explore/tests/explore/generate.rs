@@ -136,9 +136,18 @@ impl Kind {
                 G::repeat,
                 G::check,
             ],
-            Kind::Queues => {
-                &[G::queue, G::queue, G::queue, G::queue, G::branch_queue, G::branch_queue, G::plain, G::atom, G::locked, G::check]
-            }
+            Kind::Queues => &[
+                G::queue,
+                G::queue,
+                G::queue,
+                G::queue,
+                G::branch_queue,
+                G::branch_queue,
+                G::plain,
+                G::atom,
+                G::locked,
+                G::check,
+            ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
         }

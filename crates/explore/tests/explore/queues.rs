@@ -87,4 +87,3 @@ pub fn operate(queues: &mut Queues, instr: Instr, clock: &mut Clock) -> Option<(
 pub fn visible(queues: &Queues) -> impl Iterator<Item = i8> {
     queues.iter().flat_map(|q| [q.is_closed as i8, q.items.len() as i8].into_iter().chain(q.items.iter().copied()))
 }
-

@@ -157,7 +157,8 @@ fn datagram(
     let _use = Use::new(description);
     let op = touched_inbox(description).op(OpKind::OutsideChange, What::Read, fd);
     let is_ready = move || is_readable(description) || get(description).socket.error != 0;
-    wait(fd, description, op, may_not_wait(description, flags), &is_ready).map_err(|error| limited(description, error))?;
+    wait(fd, description, op, may_not_wait(description, flags), &is_ready)
+        .map_err(|error| limited(description, error))?;
     let d = get(description);
     let error = core::mem::take(&mut d.socket.error);
     if error != 0 {

@@ -6,7 +6,8 @@
 
 use super::super::descriptors::{self, kind, number};
 use super::super::errno::{
-    EAFNOSUPPORT, EAGAIN, ECONNREFUSED, EFAULT, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, ENOTSOCK, EOPNOTSUPP, EPROTONOSUPPORT,
+    EAFNOSUPPORT, EAGAIN, ECONNREFUSED, EFAULT, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, ENOTSOCK, EOPNOTSUPP,
+    EPROTONOSUPPORT,
 };
 use super::super::kernel::{real, store};
 use super::super::names::nr;
