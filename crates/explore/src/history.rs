@@ -158,9 +158,12 @@ impl History {
         }
     }
 
-    /// The same for a thread's next event.
-    pub fn past_of(&mut self, thread: ThreadId, after: &mut [u32]) {
+    /// The same for a thread's next event, if `op` is given with what it gets from that operation.
+    pub fn past_of(&mut self, thread: ThreadId, op: Option<&Op>, after: &mut [u32]) {
         self.start(thread);
+        if let Some(op) = op {
+            self.join_candidates(op);
+        }
         for (t, mine) in after.iter_mut().enumerate() {
             *mine = self.past.component(ThreadId(t as u16));
         }
@@ -169,9 +172,23 @@ impl History {
         }
     }
 
+    /// Adds what an operation depends on to the past.
+    fn join_candidates(&mut self, op: &Op) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        self.gather(op, &mut candidates);
+        candidates.iter().for_each(|&event| self.join(event));
+        self.candidates = candidates;
+    }
+
     /// The threads with events from a position on.
     pub fn moved_since(&self, position: usize) -> ThreadSet {
         self.events.get(position..).unwrap_or(&[]).iter().map(|e| e.thread).collect()
+    }
+
+    /// Whether threads have been created from a position on.
+    pub fn creates_since(&self, position: usize) -> bool {
+        self.events.get(position..).unwrap_or(&[]).iter().any(|e| e.op.kind == OpKind::ThreadCreate)
     }
 
     /// How many events a thread has had.
@@ -186,15 +203,13 @@ impl History {
 
     /// Adds the events that `op`, done later by `thread`, would race with if it came after what is known.
     pub fn uncovered(&mut self, thread: ThreadId, op: &Op, known: &Known<'_>, races: &mut Vec<(usize, ThreadId)>) {
-        let mut candidates = std::mem::take(&mut self.candidates);
         self.start(thread);
         known.threads.iter().for_each(|&t| self.join_thread(t));
         known.objects.iter().for_each(|&o| self.join(self.objects.last_write(o)));
         if thread == known.first.0 || known.threads.contains(&known.first.0) {
-            candidates.clear();
-            self.gather(known.first.1, &mut candidates);
-            candidates.iter().for_each(|&event| self.join(event));
+            self.join_candidates(known.first.1);
         }
+        let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         if waits(op) {
             candidates.push(self.objects.acquired(op.object));
