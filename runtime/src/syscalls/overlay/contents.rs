@@ -9,9 +9,9 @@ use super::super::errno::EBADF;
 use super::super::kernel::{real, writable};
 use super::super::names::nr;
 use super::super::turn;
-use super::{MOST_RANGES, WHOLE, files, offset_object, overlay};
+use super::{MOST_RANGES, WHOLE, files, is_quiet, offset_object, overlay};
 use symdpor_abi::object::ObjectId;
-use symdpor_abi::op::OpKind;
+use symdpor_abi::op::{Op, OpKind};
 use symdpor_abi::outside::What;
 
 /// A part of a file that was read or written at its place.
@@ -60,8 +60,15 @@ fn still(fd: usize) -> bool {
     matches!(kind(fd), Ok(Kind::Regular)) && is_open(fd)
 }
 
+/// Announces an operation, unless the file is one that nobody can change.
+fn take(fd: usize, op: impl FnOnce() -> Op) {
+    if !is_quiet(fd) {
+        turn::take(op());
+    }
+}
+
 pub fn read(fd: usize, buffer: usize, len: usize) -> isize {
-    turn::take(turn::op(OpKind::OutsideTake, What::Read, Some(fd), whole(fd), offset_object(fd)));
+    take(fd, || turn::op(OpKind::OutsideTake, What::Read, Some(fd), whole(fd), offset_object(fd)));
     if !still(fd) {
         return EBADF;
     }
@@ -71,8 +78,8 @@ pub fn read(fd: usize, buffer: usize, len: usize) -> isize {
 }
 
 pub fn read_at(fd: usize, buffer: usize, len: usize, offset: usize) -> isize {
-    let op = turn::op(OpKind::OutsideLook, What::Read, Some(fd), range(fd, offset, len, false), offset_object(fd));
-    turn::take(op);
+    let range = || range(fd, offset, len, false);
+    take(fd, || turn::op(OpKind::OutsideLook, What::Read, Some(fd), range(), offset_object(fd)));
     if !still(fd) {
         return EBADF;
     }
@@ -123,11 +130,11 @@ pub fn copy(to: usize, call: impl FnOnce() -> isize) -> isize {
 /// `lseek` on a file; how long the file is matters only if it is asked for.
 pub fn move_in(fd: usize, offset: usize, whence: usize) -> isize {
     const SEEK_CUR: usize = 1;
-    let op = match whence {
+    let op = || match whence {
         0 | SEEK_CUR => turn::op(OpKind::OutsideChange, What::Seek, Some(fd), offset_object(fd), (ObjectId::NONE, 0)),
         _ => turn::op(OpKind::OutsideTake, What::Seek, Some(fd), whole(fd), offset_object(fd)),
     };
-    turn::take(op);
+    take(fd, op);
     if !still(fd) {
         return EBADF;
     }
@@ -137,7 +144,7 @@ pub fn move_in(fd: usize, offset: usize, whence: usize) -> isize {
 
 /// Somebody asks for the file's length, or looks at it as a whole.
 pub fn end_of(fd: usize) {
-    turn::take(turn::op(OpKind::OutsideLook, What::Ask, Some(fd), whole(fd), (ObjectId::NONE, 0)));
+    take(fd, || turn::op(OpKind::OutsideLook, What::Ask, Some(fd), whole(fd), (ObjectId::NONE, 0)));
 }
 
 /// A directory's offset goes back.
@@ -149,7 +156,7 @@ pub fn about_to_seek(fd: usize) {
 
 /// A descriptor of a file is about to be closed or replaced.
 pub fn about_to_close(fd: usize) {
-    turn::take(turn::op(OpKind::OutsideChange, What::Close, Some(fd), offset_object(fd), (ObjectId::NONE, 0)));
+    take(fd, || turn::op(OpKind::OutsideChange, What::Close, Some(fd), offset_object(fd), (ObjectId::NONE, 0)));
 }
 
 /// A descriptor that was a file's is used after it was closed: who closed it came before by chance, perhaps.
