@@ -138,6 +138,7 @@ fn stream(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) ->
         if !all || part == 0 || done == wanted {
             return Ok(done as isize);
         }
+        turn::is_midway();
     }
 }
 
@@ -267,6 +268,7 @@ fn write(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) -> 
         if done == total {
             return Ok(done as isize);
         }
+        turn::is_midway();
     }
 }
 
