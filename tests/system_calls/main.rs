@@ -193,7 +193,7 @@ const REFUSED: [(&str, &str); 27] = [
     ("connect-outside", "connects to 192.0.2.1:80, which is outside of this process"),
     ("send-outside", "sends to 192.0.2.1:80, which is outside of this process"),
     ("send-descriptor", "calls sendmsg() with ancillary data"),
-    ("write-device", "opens '/dev/mem' for writing"),
+    ("write-system", "opens '/etc/new.txt' for writing"),
     ("symlink", "calls symlink() on 'link.txt'"),
     ("rename-directory", "calls rename() on"),
     ("flock", "calls flock() on"),

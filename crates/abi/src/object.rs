@@ -56,6 +56,10 @@ impl ObjectId {
         ObjectId::new(Region::Special, 2 << 32 | (group as u64) << 3)
     }
 
+    pub const fn is_channels(self) -> bool {
+        self.0 | 8 == ObjectId::channels(1).0
+    }
+
     /// A file, an entry of a directory, an open file's offset: something with a name of many bits.
     pub const fn hashed(hash: u64) -> ObjectId {
         ObjectId::new(Region::Special, 1 << 59 | (hash << 3 & ((1 << 59) - 1)))

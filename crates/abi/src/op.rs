@@ -337,6 +337,13 @@ impl Op {
         self.object.0 == other.object.0 || (a != 0 && (a == other.object.0 || a == b)) || (b != 0 && b == self.object.0)
     }
 
+    /// Whether it is on pipes, sockets or the like, where it may have to wait for what others do.
+    pub const fn is_on_channels(&self) -> bool {
+        let kinds =
+            matches!(self.kind, OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange);
+        kinds && self.object.is_channels()
+    }
+
     /// Whether the operation depends on every other, whatever its objects.
     pub const fn is_global(&self) -> bool {
         matches!(self.kind, OpKind::ProcessExit | OpKind::AtomicSection)

@@ -109,6 +109,18 @@ fn named_threads(op: &Op) -> impl Iterator<Item = ThreadId> + use<> {
     (0..32).filter(move |t| bits & 1 << t != 0).map(ThreadId)
 }
 
+/// Whether a thread could go on before the event at a position.
+pub type Enabled<'a> = dyn Fn(usize, ThreadId) -> bool + 'a;
+
+/// The bytes that an operation has in common with some accesses, where one of the two writes.
+fn meeting(left: &[(ObjectId, u8, Access)], op: &Op) -> Vec<(ObjectId, u8)> {
+    let common = |&(object, mask, access): &(ObjectId, u8, Access)| {
+        let theirs = op.accesses().filter(|(o, _, a)| *o == object && a.conflicts(access));
+        theirs.fold(0, |all, (_, m, _)| all | m) & mask
+    };
+    left.iter().map(|l| (l.0, common(l))).filter(|(_, mask)| *mask != 0).collect()
+}
+
 /// The thread that an operation's argument names.
 pub fn named_thread(op: &Op) -> Option<ThreadId> {
     u16::try_from(op.arg).ok().map(ThreadId)
@@ -116,12 +128,12 @@ pub fn named_thread(op: &Op) -> Option<ThreadId> {
 
 impl History {
     /// Adds an event, and its races with the events before it to `races`.
-    pub fn push(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
+    pub fn push(&mut self, thread: ThreadId, op: &Op, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
         let position = self.events.len() as u32;
         if op.is_inside_section() {
             return self.push_inside(thread, op);
         }
-        self.races(thread, op, races);
+        self.races(thread, op, enabled, races);
         self.timeouts(op, position, races);
         if let (OpKind::ThreadJoin, Some(target)) = (op.kind, named_thread(op)) {
             self.join(self.last_event(target));
@@ -306,6 +318,8 @@ impl History {
                 candidates.retain(room);
             }
             candidates.extend(self.objects.acquisitions(op));
+        } else if op.is_on_channels() {
+            return self.all_uncovered(thread, op, candidates, races);
         } else {
             self.gather(op, &mut candidates);
         }
@@ -316,6 +330,16 @@ impl History {
             self.join(event);
         }
         self.candidates = candidates;
+    }
+
+    /// Whatever it depends on: which of them it had to wait for is not known.
+    fn all_uncovered(&mut self, thread: ThreadId, op: &Op, kept: Vec<u32>, races: &mut Vec<(usize, ThreadId)>) {
+        for (position, event) in self.events.iter().enumerate().rev() {
+            if dependent(&event.op, op) && !self.past.covers(position as u32, event.thread) {
+                races.push((position, thread));
+            }
+        }
+        self.candidates = kept;
     }
 
     /// Adds all that a thread has done and known to the past.
@@ -356,7 +380,10 @@ impl History {
     /// unless it is ordered after it by something other than the object. So this one is its only candidate; whether the
     /// object has been released since, or is still held and the operation pending, makes no difference. (Several, if readers
     /// shared it. For a semaphore also whoever looked at its value while there was one.)
-    pub fn races(&mut self, thread: ThreadId, op: &Op, races: &mut Vec<Race>) {
+    ///
+    /// What is done to pipes and their like may wait too, but there is no telling from the operations what they waited for: see
+    /// [`History::race_before_enabling`].
+    pub fn races(&mut self, thread: ThreadId, op: &Op, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
         self.start(thread);
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
@@ -373,6 +400,12 @@ impl History {
             // An atomic section may take and release what it likes.
             self.race_with(thread, self.global, races);
             candidates.iter().for_each(|&event| self.join(event));
+        } else if op.is_on_channels() {
+            self.race_before_enabling(thread, op, enabled, races);
+            for &event in &candidates {
+                self.race_unless_blocked(thread, event, enabled, races);
+                self.join(event);
+            }
         } else {
             for &event in &candidates {
                 self.race_with(thread, event, races);
@@ -380,6 +413,49 @@ impl History {
             }
         }
         self.candidates = candidates;
+    }
+
+    /// An event before which the thread stood at this operation and could not go on has let it go on, or kept others from it:
+    /// the operation could not have preceded that one, but perhaps one before it on the same queue. So the candidate is, for
+    /// each queue, the last event before which the thread was not blocked there; all earlier ones happen before that.
+    fn race_before_enabling(&mut self, thread: ThreadId, op: &Op, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
+        let own = self.events_of(thread).last().map_or(0, |&e| e + 1);
+        let mut left: Vec<_> = op.accesses().collect();
+        for position in (0..self.events.len() as u32).rev() {
+            let event = &self.events[position as usize];
+            if event.thread == thread || !dependent(&event.op, op) || self.past.covers(position, event.thread) {
+                continue;
+            }
+            if position >= own && !enabled(position as usize, thread) {
+                continue;
+            }
+            let met = meeting(&left, &event.op);
+            if met.is_empty() {
+                continue;
+            }
+            let changes = event.op.accesses().any(|(_, _, access)| access != Access::Read);
+            self.race_with(thread, position, races);
+            if changes {
+                for (object, mask) in met {
+                    left.iter_mut().filter(|l| l.0 == object).for_each(|l| l.1 &= !mask);
+                }
+            }
+            if left.iter().all(|l| l.1 == 0) {
+                break;
+            }
+        }
+    }
+
+    /// A race with an event that came between the operation and what let it go on: whoever did that can go first. If nobody did, and
+    /// the thread was blocked, the event itself has let it go on.
+    fn race_unless_blocked(&self, thread: ThreadId, earlier: u32, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
+        let is_next = self.first_event_after(thread, earlier).is_none();
+        let before = races.len();
+        self.race_with(thread, earlier, races);
+        let own = ThreadSet::from_iter([thread]);
+        if is_next && !enabled(earlier as usize, thread) && races[before..].iter().all(|r| r.initials == own) {
+            races.truncate(before);
+        }
     }
 
     /// The events that `op` depends on, latest first. The end of the process and atomic sections depend on everything.

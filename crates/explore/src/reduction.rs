@@ -155,7 +155,8 @@ impl<S: Strategy> Reduction<S> {
                 symmetry.push(position, execution);
                 symmetry.timer.stop(started);
             }
-            self.history.push(step.thread, &step.op, &mut self.races);
+            let enabled = |at: usize, t| self.tree.was_enabled(at, t);
+            self.history.push(step.thread, &step.op, &enabled, &mut self.races);
             self.reverse_races();
         }
         for pending in &execution.pending {
@@ -186,7 +187,10 @@ impl<S: Strategy> Reduction<S> {
                 initials: ThreadSet::from_iter([pending.thread]),
                 first: pending.thread,
             }),
-            _ => self.history.races(pending.thread, &pending.op, &mut self.races),
+            _ => {
+                let enabled = |at: usize, t| self.tree.was_enabled(at, t);
+                self.history.races(pending.thread, &pending.op, &enabled, &mut self.races);
+            }
         }
     }
 
@@ -199,7 +203,8 @@ impl<S: Strategy> Reduction<S> {
             }
         }
         for (thread, op) in self.pending_at(position, execution) {
-            self.history.races(thread, &op, &mut self.races);
+            let enabled = |at: usize, t| self.tree.was_enabled(at, t);
+            self.history.races(thread, &op, &enabled, &mut self.races);
             self.reverse_races();
         }
         self.end(execution, position);
@@ -286,7 +291,8 @@ impl<S: Strategy> Reduction<S> {
     }
 
     fn skip(&mut self, position: usize, thread: ThreadId, skip: &Skip) {
-        self.history.races(thread, &skip.op, &mut self.races);
+        let enabled = |at: usize, t| self.tree.was_enabled(at, t);
+        self.history.races(thread, &skip.op, &enabled, &mut self.races);
         self.reverse_races();
         if let Some(symmetry) = &mut self.symmetry {
             let started = symmetry.timer.start();

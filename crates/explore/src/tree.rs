@@ -70,6 +70,11 @@ impl Tree {
         self.choices.len()
     }
 
+    /// Whether a thread could go on before the step at a position.
+    pub fn was_enabled(&self, position: usize, thread: ThreadId) -> bool {
+        self.nodes.get(position).is_some_and(|n| n.enabled.contains(thread))
+    }
+
     pub fn node_mut(&mut self, position: usize) -> &mut Node {
         &mut self.nodes[position]
     }

@@ -137,9 +137,7 @@ fn check_sharing(args: Args) {
     match kind(fd) {
         // The copy in memory: it goes when the execution ends.
         Ok(Kind::Regular) if shared && is_writable(fd) => {
-            if overlay::about_to_share(fd).is_err() {
-                changes_file("mmap", path_of(fd, &mut [0; 256]));
-            }
+            overlay::about_to_share(fd).unwrap_or_else(|_| changes_file("mmap", path_of(fd, &mut [0; 256])))
         }
         Ok(Kind::Regular) => overlay::end_of(fd),
         Ok(_) if shared => changes_file("mmap", path_of(fd, &mut [0; 256])),

@@ -11,8 +11,10 @@
 //! - No answer depends on the process, the machine's clock or a random device, so that workers agree.
 //! - Only memory that the program passed is written, and only after [`crate::snapshot::make_writable`].
 //!
-//! Not covered: the order in which threads read one descriptor, or read the clock, is not a scheduling choice; buffers
-//! that the kernel fills are not reported to race detection.
+//! What is done to files ([`overlay`]) and to pipes, sockets and their like ([`channels`]) are operations of the search
+//! ([`turn`]), whoever makes the call.
+//!
+//! Not covered: the order in which threads read the clock, or get descriptors, is not a scheduling choice.
 
 mod alias;
 mod channels;

@@ -63,8 +63,17 @@ pub fn is_ready(address: usize) -> bool {
     test()
 }
 
-/// The running thread found nothing: others shall go first.
+/// The running thread is in the midst of a call that consists of several operations: how far it is cannot be seen from its
+/// frames, so it is like no other.
+pub fn is_midway() {
+    if is_taken() {
+        crate::footprint::identified(sched::current());
+    }
+}
+
+/// The running thread found nothing: others shall go first. How often it has is part of what it is, and cannot be seen.
 pub fn found_nothing() {
+    is_midway();
     let thread = exec::me();
     thread.in_vain = thread.in_vain.saturating_add(1);
     thread.yields = true;

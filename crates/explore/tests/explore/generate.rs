@@ -72,10 +72,11 @@ pub enum Kind {
     SharedTwins,
     /// Choices, assumptions and atomic sections.
     Authors,
+    Queues,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 19] = [
+    pub const ALL: [Kind; 20] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -95,6 +96,7 @@ impl Kind {
         Kind::Limits,
         Kind::SharedTwins,
         Kind::Authors,
+        Kind::Queues,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -213,6 +215,18 @@ impl Kind {
                 G::futex_wake,
                 G::futex_wake,
                 G::futex_move,
+            ],
+            Kind::Queues => &[
+                G::queue,
+                G::queue,
+                G::queue,
+                G::queue,
+                G::branch_queue,
+                G::branch_queue,
+                G::plain,
+                G::atom,
+                G::locked,
+                G::check,
             ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
@@ -374,6 +388,25 @@ impl Generator {
             4 => Instr::Cas(r, view, self.rng.value(2), 1 + self.rng.value(2)),
             _ => Instr::Add(r, view, 1),
         });
+    }
+
+    fn queue(&mut self, code: &mut Vec<Instr>) {
+        let (r, q) = (self.reg(), self.rng.byte(QUEUES));
+        code.push(match self.rng.below(12) {
+            0..5 => Instr::Put(q, 1 + self.rng.value(2)),
+            5..8 => Instr::Take(r, q),
+            8 => Instr::TakeNow(r, q),
+            9 => Instr::Close(q),
+            _ => Instr::Look(r),
+        });
+    }
+
+    /// Does something only if a queue had a certain item, or nothing.
+    fn branch_queue(&mut self, code: &mut Vec<Instr>) {
+        let (r, q) = (self.reg(), self.rng.byte(QUEUES));
+        code.push(if self.rng.percent(50) { Instr::Take(r, q) } else { Instr::TakeNow(r, q) });
+        code.push(Instr::If(r, self.rng.pick(&[-1, 1, 2]), 1));
+        if self.rng.percent(50) { self.queue(code) } else { self.atom(code) }
     }
 
     fn plain(&mut self, code: &mut Vec<Instr>) {

@@ -17,6 +17,7 @@ fn uses(instr: Instr) -> (u32, u32) {
         Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) | Instr::Choose(r, _) => (0, reg(r)),
         Instr::FutexWait(r, ..) | Instr::FutexWake(r, ..) => (0, reg(r)),
         Instr::StoreReg(_, r) | Instr::If(r, ..) | Instr::AssertNot(r, ..) | Instr::Assume(r, _) => (reg(r), 0),
+        Instr::Take(r, _) | Instr::TakeNow(r, _) | Instr::Look(r) => (0, reg(r)),
         Instr::Create(_, h) => (0, handle(h)),
         Instr::Join(h) => (handle(h), 0),
         Instr::JoinResult(r, h) => (handle(h), reg(r)),

@@ -5,6 +5,7 @@
 
 use crate::futex;
 use crate::program::*;
+use crate::queues::{self, Queues};
 use crate::shared::Shared;
 use symdpor_abi::object::Region;
 use symdpor_abi::op::{NO_THREAD, TIMED, TRIED, dependent};
@@ -99,6 +100,7 @@ pub struct State {
     section: u8,
     section_clock: Clock,
     raw: [Accesses; CELLS],
+    queues: Queues,
     /// Plain accesses of the last transition: thread, granule and bytes, whether it writes.
     pub log: Unseen<Vec<LoggedAccess>>,
     /// The result of the last transition's join.
@@ -193,6 +195,7 @@ impl State {
             section: NOBODY,
             section_clock: [0; THREADS],
             raw: Default::default(),
+            queues: Default::default(),
             log: Unseen::default(),
             joined: Unseen::default(),
         };
@@ -257,7 +260,7 @@ impl State {
                 let order = if self.section == NOBODY { 5 } else { 0 };
                 Op { order, ..with_arg(Op::new(OpKind::Choose, ObjectId::NONE), n as u32) }
             }
-            _ => Op::new(OpKind::Yield, ObjectId::NONE),
+            instr => queues::pending(instr).unwrap_or(Op::new(OpKind::Yield, ObjectId::NONE)),
         })
     }
 
@@ -279,7 +282,7 @@ impl State {
                 let target = self.threads.get(self.threads[t].handles[h as usize] as usize);
                 target.is_none_or(|t| t.phase == Phase::Ended)
             }
-            _ => self.shared.enabled(instr),
+            (_, instr) => self.shared.enabled(instr) && queues::enabled(&self.queues, instr),
         }
     }
 
@@ -453,6 +456,13 @@ impl State {
                 self.section = t as u8;
                 let clock = self.section_clock;
                 join(&mut self.threads[t].clock, &clock);
+                (pending, None)
+            }
+            Instr::Put(..) | Instr::Take(..) | Instr::TakeNow(..) | Instr::Look(_) | Instr::Close(_) => {
+                let changed = queues::operate(&mut self.queues, instr, &mut self.threads[t].clock);
+                if let Some((r, value)) = changed {
+                    self.threads[t].regs[r as usize] = value;
+                }
                 (pending, None)
             }
             _ => self.share(program, t, instr, pending),
@@ -814,7 +824,7 @@ impl State {
         let cells = self.cells.iter().flatten().copied();
         let plain = self.plain.iter().map(|p| p.value);
         let threads = self.threads.iter().flat_map(|t| std::iter::once(t.code as i8).chain(t.regs));
-        cells.chain(plain).chain(threads).collect()
+        cells.chain(plain).chain(threads).chain(queues::visible(&self.queues)).collect()
     }
 }
 

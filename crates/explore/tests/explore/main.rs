@@ -11,6 +11,7 @@ mod local;
 mod machine;
 mod odd;
 mod program;
+mod queues;
 mod regressions;
 mod repeat;
 mod run;

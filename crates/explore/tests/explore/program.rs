@@ -12,6 +12,7 @@ pub const RW_LOCKS: usize = 2;
 pub const SEMAPHORES: usize = 3;
 /// The first barrier is for two threads, the second for three.
 pub const BARRIERS: usize = 2;
+pub const QUEUES: usize = 2;
 pub const REGS: usize = 4;
 pub const HANDLES: usize = 8;
 /// Threads at most; creating more fails.
@@ -133,6 +134,15 @@ pub enum Instr {
     Again(u8, i8, u8),
     /// Fails, with this number, if the register has the value.
     AssertNot(u8, i8, u8),
+    /// Queue, value. Waits while there is no room.
+    Put(u8, i8),
+    /// Register, queue. Waits while there is nothing.
+    Take(u8, u8),
+    /// The same without waiting.
+    TakeNow(u8, u8),
+    Close(u8),
+    /// The register says which queues have something. Waits until one has.
+    Look(u8),
 }
 
 impl Instr {

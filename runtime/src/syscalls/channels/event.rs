@@ -37,7 +37,7 @@ pub fn read(fd: usize, event: usize, buffers: &mut Buffers) -> Result<isize, isi
     let _use = Use::new(event);
     let is_ready = move || get(event).inbox().is_some_and(|q| q.count > 0);
     let op = touched(event).op(OpKind::OutsideChange, What::Read, fd);
-    super::message::wait(op, get(event).nonblocking, &is_ready)?;
+    super::message::wait(fd, event, op, get(event).nonblocking, &is_ready)?;
     let d = get(event);
     let Some(queue) = d.inbox() else { return Err(EINVAL) };
     let taken = if d.is_semaphore { 1 } else { queue.count };
@@ -61,7 +61,7 @@ pub fn write(fd: usize, event: usize, buffers: &mut Buffers) -> Result<isize, is
     let _use = Use::new(event);
     let fits = move || get(event).inbox().is_some_and(|q| q.count < u64::MAX - added);
     let op = touched(event).op(OpKind::OutsideChange, What::Write, fd);
-    super::message::wait(op, get(event).nonblocking, &fits)?;
+    super::message::wait(fd, event, op, get(event).nonblocking, &fits)?;
     let d = get(event);
     if let Some(queue) = d.inbox() {
         queue.count += added;

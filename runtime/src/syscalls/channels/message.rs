@@ -9,7 +9,7 @@ use super::super::{Args, signals, turn};
 use super::address::Address;
 use super::buffers::Buffers;
 use super::socket::{State, Type};
-use super::{Kind, Use, event, found, get, lookup, queue, timer, touched};
+use super::{Kind, Use, event, found, get, lookup, of, queue, timer, touched};
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_abi::outside::What;
 
@@ -23,9 +23,22 @@ const MSG_NOSIGNAL: usize = 0x4000;
 const PIPE_BUF: usize = 4096;
 const SIGPIPE: usize = 13;
 
-/// Waits for the running thread's turn, and until `is_ready` unless it must not wait.
-pub fn wait(op: Op, nonblocking: bool, is_ready: &dyn Fn() -> bool) -> Result<(), isize> {
-    turn::take_when(op, if nonblocking { None } else { Some(is_ready) });
+/// Waits for the running thread's turn, and until `is_ready` unless it must not wait. Who finds nothing to wait for looks the
+/// descriptor up when its turn comes, and may find it closed; who has to wait has done so before.
+pub fn wait(
+    fd: usize,
+    description: usize,
+    op: Op,
+    nonblocking: bool,
+    is_ready: &dyn Fn() -> bool,
+) -> Result<(), isize> {
+    let waits = !nonblocking && !is_ready();
+    let is_gone = move || !waits && of(fd) != Some(description);
+    let may_go_on = || is_gone() || is_ready();
+    turn::take_when(op, if nonblocking { None } else { Some(&may_go_on) });
+    if is_gone() {
+        return Err(EBADF);
+    }
     if is_ready() {
         turn::found();
         return Ok(());
@@ -108,7 +121,7 @@ fn stream(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) ->
     loop {
         let op = touched_inbox(description).op(OpKind::OutsideChange, What::Read, fd);
         let is_ready = move || wanted == 0 || is_readable(description);
-        match wait(op, may_not_wait(description, flags), &is_ready) {
+        match wait(fd, description, op, may_not_wait(description, flags), &is_ready) {
             Err(_) if done > 0 => return Ok(done as isize),
             Err(error) => return Err(limited(description, error)),
             Ok(()) => {}
@@ -125,6 +138,7 @@ fn stream(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) ->
         if !all || part == 0 || done == wanted {
             return Ok(done as isize);
         }
+        turn::is_midway();
     }
 }
 
@@ -144,7 +158,8 @@ fn datagram(
     let _use = Use::new(description);
     let op = touched_inbox(description).op(OpKind::OutsideChange, What::Read, fd);
     let is_ready = move || is_readable(description) || get(description).socket.error != 0;
-    wait(op, may_not_wait(description, flags), &is_ready).map_err(|error| limited(description, error))?;
+    wait(fd, description, op, may_not_wait(description, flags), &is_ready)
+        .map_err(|error| limited(description, error))?;
     let d = get(description);
     let error = core::mem::take(&mut d.socket.error);
     if error != 0 {
@@ -233,7 +248,7 @@ fn write(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) -> 
         set.add(get(description).outbox);
         let needed = if in_one_piece { total + head } else { 1.min(total - done) };
         let is_ready = move || has_room(description, needed);
-        match wait(set.op(OpKind::OutsideChange, What::Write, fd), nonblocking, &is_ready) {
+        match wait(fd, description, set.op(OpKind::OutsideChange, What::Write, fd), nonblocking, &is_ready) {
             Err(_) if done > 0 => return Ok(done as isize),
             Err(error) => return Err(error),
             Ok(()) => {}
@@ -253,6 +268,7 @@ fn write(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) -> 
         if done == total {
             return Ok(done as isize);
         }
+        turn::is_midway();
     }
 }
 
@@ -272,7 +288,7 @@ fn post(fd: usize, description: usize, buffers: &mut Buffers, to: &Address) -> R
             .is_none_or(|q| own.is_internet() || q.space() >= total + queue::HEAD + Address::MOST)
     };
     let nonblocking = get(description).nonblocking;
-    wait(to.set().op(OpKind::OutsideChange, What::Write, fd), nonblocking, &room)?;
+    wait(fd, description, to.set().op(OpKind::OutsideChange, What::Write, fd), nonblocking, &room)?;
     let Some(target) = lookup::bound(&own, &to) else {
         return if own.is_internet() { lost(description, total) } else { Err(ECONNREFUSED) };
     };

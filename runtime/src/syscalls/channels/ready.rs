@@ -24,6 +24,10 @@ pub struct Entry {
     pub found: i16,
 }
 
+fn when(is: bool, events: u32) -> u32 {
+    if is { events } else { 0 }
+}
+
 /// What a description is ready for now.
 pub fn events(description: usize) -> u32 {
     let found = match get(description).kind {
@@ -31,39 +35,39 @@ pub fn events(description: usize) -> u32 {
         Kind::PipeWriter => pipe_writer(description),
         Kind::Event => {
             let count = get(description).inbox().map_or(0, |q| q.count);
-            OUT * (count < u64::MAX - 1) as u32 | IN * (count > 0) as u32
+            when(count < u64::MAX - 1, OUT) | when(count > 0, IN)
         }
-        Kind::Timer => IN * get(description).timer.has_gone_off() as u32,
-        Kind::Epoll => IN * epoll::is_ready(description) as u32,
+        Kind::Timer => when(get(description).timer.has_gone_off(), IN),
+        Kind::Epoll => when(epoll::is_ready(description), IN),
         Kind::Socket => socket(description),
         Kind::Free => 0,
     };
-    found | if found & IN != 0 { RDNORM } else { 0 } | if found & OUT != 0 { WRNORM } else { 0 }
+    found | when(found & IN != 0, RDNORM) | when(found & OUT != 0, WRNORM)
 }
 
 fn pipe_reader(description: usize) -> u32 {
     let Some(queue) = get(description).inbox() else { return 0 };
-    IN * !queue.is_empty() as u32 | HUP * (queue.writers == 0) as u32
+    when(!queue.is_empty(), IN) | when(queue.writers == 0, HUP)
 }
 
 fn pipe_writer(description: usize) -> u32 {
     let Some(queue) = get(description).outbox() else { return 0 };
-    OUT * (queue.space() >= PIPE_BUF) as u32 | ERR * (queue.readers == 0) as u32
+    when(queue.space() >= PIPE_BUF, OUT) | when(queue.readers == 0, ERR)
 }
 
 fn socket(description: usize) -> u32 {
     let d = get(description);
-    let error = ERR * (d.socket.error != 0) as u32;
-    let readable = IN * message::is_readable(description) as u32;
+    let error = when(d.socket.error != 0, ERR);
+    let readable = when(message::is_readable(description), IN);
     error
         | match (d.socket.state, d.socket.kind) {
-            (State::Listening, _) => IN * d.inbox().is_some_and(|q| !q.is_empty()) as u32,
+            (State::Listening, _) => when(d.inbox().is_some_and(|q| !q.is_empty()), IN),
             (_, Type::Datagram) => readable | OUT,
             (State::Connected, _) => {
                 let ended = d.socket.is_shut_for_reading || d.inbox().is_none_or(|q| q.writers == 0);
                 let gone = d.socket.is_shut_for_writing || d.outbox().is_none_or(|q| q.readers == 0);
                 let space = gone || d.outbox().is_some_and(|q| q.space() > q.capacity / 3);
-                readable | OUT * space as u32 | RDHUP * ended as u32 | HUP * (ended && gone) as u32
+                readable | when(space, OUT) | when(ended, RDHUP) | when(ended && gone, HUP)
             }
             _ => OUT | HUP,
         }

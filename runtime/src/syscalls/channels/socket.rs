@@ -6,7 +6,8 @@
 
 use super::super::descriptors::{self, kind, number};
 use super::super::errno::{
-    EAFNOSUPPORT, ECONNREFUSED, EFAULT, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, ENOTSOCK, EOPNOTSUPP, EPROTONOSUPPORT,
+    EAFNOSUPPORT, EAGAIN, ECONNREFUSED, EFAULT, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, ENOTSOCK, EOPNOTSUPP,
+    EPROTONOSUPPORT,
 };
 use super::super::kernel::{real, store};
 use super::super::names::nr;
@@ -266,8 +267,8 @@ fn connect_stream(fd: usize, description: usize, to: Address) -> Result<isize, i
     // A listener that has enough of connections lets others wait.
     let has_room = move || lookup::listening(&own, &to).is_none_or(|l| waiting(l) <= get(l).socket.backlog as usize);
     let op = to.set().op(OpKind::OutsideChange, What::Connect, fd);
-    if let Err(error) = message::wait(op, nonblocking, &has_room) {
-        return Err(if own.is_internet() { EINPROGRESS } else { error });
+    if let Err(error) = message::wait(fd, description, op, nonblocking, &has_room) {
+        return Err(if own.is_internet() && error == EAGAIN { EINPROGRESS } else { error });
     }
     let Some(listener) = lookup::listening(&own, &to) else {
         lookup::check_inside(description, &to, "connects to")?;
@@ -302,7 +303,7 @@ pub fn accept(call: usize, args: Args) -> isize {
         let is_ready = move || waiting(listener) > 0 || get(listener).socket.is_shut_for_reading;
         let op = address_set(listener).op(OpKind::OutsideChange, What::Accept, fd);
         let may_not_wait = get(listener).nonblocking || get(listener).socket.receive_limit != 0;
-        message::wait(op, may_not_wait, &is_ready)?;
+        message::wait(fd, listener, op, may_not_wait, &is_ready)?;
         let Some(queue) = get(listener).inbox().filter(|q| !q.is_empty()) else { return Err(EINVAL) };
         let mut bytes = [0; 2];
         queue.peek(0, &mut bytes);

@@ -101,16 +101,17 @@ pub fn read(fd: usize, timer: usize, buffers: &mut Buffers) -> Result<isize, isi
         timer.has_gone_off() || (timer.is_armed && !nonblocking)
     };
     let op = touched(timer).op(OpKind::OutsideChange, What::Read, fd);
-    super::message::wait(op, nonblocking, &is_ready)?;
+    super::message::wait(fd, timer, op, nonblocking, &is_ready)?;
     let timer = &mut get(timer).timer;
     time::advance(timer.left().unwrap_or(0));
     let late = time::elapsed() - timer.next;
     let mut count = 1;
-    if timer.interval == 0 {
-        timer.is_armed = false;
-    } else {
-        count += late / timer.interval;
-        timer.next += count * timer.interval;
+    match late.checked_div(timer.interval) {
+        Some(more) => {
+            count += more;
+            timer.next += count * timer.interval;
+        }
+        None => timer.is_armed = false,
     }
     buffers.put(&count.to_le_bytes())?;
     Ok(8)

@@ -1,17 +1,17 @@
 //! Reading, writing and moving in files after the snapshot, as operations.
 //!
-//! A file is an object with a byte for each of eight groups of open files. What goes by the offset takes the whole of it
-//! and changes the offset; what names its place takes the group of its open file and, as an object of its own, the range
-//! of the file, so that threads which write to different parts of a file do not depend on each other.
+//! A file is an object of eight bytes. What goes by the offset takes all of it, and changes the offset; what names its place
+//! takes the byte that stands for that range of the file, so that threads which write to different parts of a file do not
+//! depend on each other. Reading where a write has made, or could make, the file longer takes all of it too.
 
-use super::super::descriptors::{Kind, is_open, kind, moves};
+use super::super::descriptors::{Kind, is_open, kind, moves, size};
 use super::super::errno::EBADF;
 use super::super::kernel::{real, writable};
 use super::super::names::nr;
 use super::super::turn;
-use super::{MOST_RANGES, WHOLE, files, mix, number_of, offset_object, overlay};
+use super::{MOST_RANGES, WHOLE, files, is_quiet, offset_object, overlay};
 use symdpor_abi::object::ObjectId;
-use symdpor_abi::op::OpKind;
+use symdpor_abi::op::{Op, OpKind};
 use symdpor_abi::outside::What;
 
 /// A part of a file that was read or written at its place.
@@ -21,39 +21,38 @@ pub struct Range {
     file: u64,
     start: u64,
     end: u64,
+    /// Writing it made the file longer.
+    grew: bool,
 }
 
 fn whole(fd: usize) -> (ObjectId, u8) {
     (ObjectId::hashed(files::object(fd)), WHOLE)
 }
 
-/// The file, as far as this open file of it is concerned.
-fn group(fd: usize) -> (ObjectId, u8) {
-    (ObjectId::hashed(files::object(fd)), 1 << (number_of(fd) & 7))
-}
-
-/// A range of the file as an object: one that is known and meets it, or a new one. None if several do.
-fn range(fd: usize, offset: u64, len: u64) -> Option<(ObjectId, u8)> {
-    if let Some(placed) = overlay().placed.get_mut(fd) {
-        *placed = true;
-    }
-    let (file, end) = (files::object(fd), offset.saturating_add(len.max(1)));
+/// The file as far as a range of it is concerned: the bytes of the ranges that are known and meet it, or of a new one.
+fn range(fd: usize, offset: usize, len: usize, writes: bool) -> (ObjectId, u8) {
+    let (file, start) = (files::object(fd), offset as u64);
+    let end = start.saturating_add(len.max(1) as u64);
+    let beyond = end > size(fd);
     let overlay = overlay();
-    let known = &mut overlay.ranges[..overlay.range_count];
-    let mut meeting = known.iter_mut().enumerate().filter(|(_, r)| r.file == file && offset < r.end && r.start < end);
-    let index = match (meeting.next(), meeting.next()) {
-        (Some((index, range)), None) => {
-            (range.start, range.end) = (range.start.min(offset), range.end.max(end));
-            index
+    let grows = overlay.ranges[..overlay.range_count].iter().any(|r| r.file == file && r.grew);
+    let mut mask = 0;
+    for (i, range) in overlay.ranges[..overlay.range_count].iter_mut().enumerate() {
+        if range.file == file && start < range.end && range.start < end {
+            if mask == 0 {
+                (range.start, range.end) = (range.start.min(start), range.end.max(end));
+                range.grew |= writes && beyond;
+            }
+            mask |= 1 << (i & 7);
         }
-        (None, _) if overlay.range_count < MOST_RANGES => {
-            overlay.ranges[overlay.range_count] = Range { file, start: offset, end };
-            overlay.range_count += 1;
-            overlay.range_count - 1
-        }
-        _ => return None,
-    };
-    Some((ObjectId::hashed(mix(mix(8, file), index as u64)), WHOLE))
+    }
+    if mask == 0 && overlay.range_count < MOST_RANGES {
+        overlay.ranges[overlay.range_count] = Range { file, start, end, grew: writes && beyond };
+        mask = 1 << (overlay.range_count & 7);
+        overlay.range_count += 1;
+    }
+    let all = mask == 0 || !writes && (beyond || grows);
+    (ObjectId::hashed(file), if all { WHOLE } else { mask })
 }
 
 /// Whether the descriptor still stands for a file after the thread had to wait for its turn.
@@ -61,8 +60,15 @@ fn still(fd: usize) -> bool {
     matches!(kind(fd), Ok(Kind::Regular)) && is_open(fd)
 }
 
+/// Announces an operation, unless the file is one that nobody can change.
+fn take(fd: usize, op: impl FnOnce() -> Op) {
+    if !is_quiet(fd) {
+        turn::take(op());
+    }
+}
+
 pub fn read(fd: usize, buffer: usize, len: usize) -> isize {
-    turn::take(turn::op(OpKind::OutsideTake, What::Read, Some(fd), whole(fd), offset_object(fd)));
+    take(fd, || turn::op(OpKind::OutsideTake, What::Read, Some(fd), whole(fd), offset_object(fd)));
     if !still(fd) {
         return EBADF;
     }
@@ -72,11 +78,8 @@ pub fn read(fd: usize, buffer: usize, len: usize) -> isize {
 }
 
 pub fn read_at(fd: usize, buffer: usize, len: usize, offset: usize) -> isize {
-    let op = match range(fd, offset as u64, len as u64) {
-        Some(range) => turn::op(OpKind::OutsideLook, What::Read, Some(fd), range, group(fd)),
-        None => turn::op(OpKind::OutsideLook, What::Read, Some(fd), whole(fd), (ObjectId::NONE, 0)),
-    };
-    turn::take(op);
+    let range = || range(fd, offset, len, false);
+    take(fd, || turn::op(OpKind::OutsideLook, What::Read, Some(fd), range(), offset_object(fd)));
     if !still(fd) {
         return EBADF;
     }
@@ -106,14 +109,9 @@ pub fn write(fd: usize, buffer: usize, len: usize) -> isize {
 }
 
 pub fn write_at(fd: usize, buffer: usize, len: usize, offset: usize) -> isize {
-    let call = || real(nr::pwrite64, [fd, buffer, len, offset, 0, 0]);
-    match range(fd, offset as u64, len as u64) {
-        Some(range) => {
-            turn::take(turn::op(OpKind::OutsidePut, What::Write, Some(fd), range, group(fd)));
-            changed(fd, call)
-        }
-        None => change(fd, What::Write, call),
-    }
+    let range = range(fd, offset, len, true);
+    turn::take(turn::op(OpKind::OutsidePut, What::Write, Some(fd), range, offset_object(fd)));
+    changed(fd, || real(nr::pwrite64, [fd, buffer, len, offset, 0, 0]))
 }
 
 pub fn truncate_opened(fd: usize, len: usize) -> isize {
@@ -132,11 +130,11 @@ pub fn copy(to: usize, call: impl FnOnce() -> isize) -> isize {
 /// `lseek` on a file; how long the file is matters only if it is asked for.
 pub fn move_in(fd: usize, offset: usize, whence: usize) -> isize {
     const SEEK_CUR: usize = 1;
-    let op = match whence {
+    let op = || match whence {
         0 | SEEK_CUR => turn::op(OpKind::OutsideChange, What::Seek, Some(fd), offset_object(fd), (ObjectId::NONE, 0)),
         _ => turn::op(OpKind::OutsideTake, What::Seek, Some(fd), whole(fd), offset_object(fd)),
     };
-    turn::take(op);
+    take(fd, op);
     if !still(fd) {
         return EBADF;
     }
@@ -146,7 +144,7 @@ pub fn move_in(fd: usize, offset: usize, whence: usize) -> isize {
 
 /// Somebody asks for the file's length, or looks at it as a whole.
 pub fn end_of(fd: usize) {
-    turn::take(turn::op(OpKind::OutsideLook, What::Ask, Some(fd), whole(fd), (ObjectId::NONE, 0)));
+    take(fd, || turn::op(OpKind::OutsideLook, What::Ask, Some(fd), whole(fd), (ObjectId::NONE, 0)));
 }
 
 /// A directory's offset goes back.
@@ -158,9 +156,7 @@ pub fn about_to_seek(fd: usize) {
 
 /// A descriptor of a file is about to be closed or replaced.
 pub fn about_to_close(fd: usize) {
-    let placed = overlay().placed.get(fd).is_some_and(|placed| *placed);
-    let file = if placed { group(fd) } else { (ObjectId::NONE, 0) };
-    turn::take(turn::op(OpKind::OutsideChange, What::Close, Some(fd), offset_object(fd), file));
+    take(fd, || turn::op(OpKind::OutsideChange, What::Close, Some(fd), offset_object(fd), (ObjectId::NONE, 0)));
 }
 
 /// A descriptor that was a file's is used after it was closed: who closed it came before by chance, perhaps.

@@ -1,7 +1,7 @@
 //! The memory files behind what an execution writes.
 
 use super::super::descriptors::{self, LIMIT, Stat, stat_of};
-use super::super::errno::{EACCES, EFBIG, ENFILE};
+use super::super::errno::{EACCES, EFBIG};
 use super::super::kernel::{Text, real};
 use super::super::names::nr;
 use super::entries;
@@ -90,7 +90,11 @@ fn make(mode: u32, object: u64) -> Result<usize, isize> {
     }
     let hidden = descriptors::hide_until_undone(fd as usize);
     real(nr::close, [fd as usize, 0, 0, 0, 0, 0]);
-    let hidden = hidden.ok_or(ENFILE)?;
+    let Some(hidden) = hidden else {
+        unsupported(format_args!(
+            "the program writes to a file, and there are too few free descriptors to keep it in memory"
+        ));
+    };
     let stat = stat_of(hidden)?;
     overlay.files[overlay.file_count] =
         File { is_directory: false, hidden, own: (stat.device, stat.inode), disk: (0, 0), mode, object, entry: 0 };

@@ -51,13 +51,16 @@ pub struct Overlay {
     file_count: usize,
     entries: [Entry; MOST_ENTRIES],
     entry_count: usize,
+    /// Hashes of names that may have been created or removed, in the order of their use.
+    names: [u64; MOST_ENTRIES],
+    name_count: usize,
     ranges: [contents::Range; MOST_RANGES],
     range_count: usize,
     /// Numbers of open files, by descriptor; duplicates share one. 0: none was given.
     opened: [u16; super::descriptors::LIMIT],
     last_opened: u16,
-    /// Whether a place in the file has been named, by descriptor.
-    placed: [bool; super::descriptors::LIMIT],
+    /// Files of the system's directories, by descriptor: nobody writes to them, and libc reads them with locks held.
+    quiet: [bool; super::descriptors::LIMIT],
     /// How far directories have been listed beyond what is on disk, by descriptor.
     listed: [u16; super::descriptors::LIMIT],
 }
@@ -85,8 +88,19 @@ pub fn opened(fd: usize) {
         overlay.last_opened += 1;
         *number = overlay.last_opened;
         *listed = 0;
-        overlay.placed[fd] = false;
+        overlay.quiet[fd] = false;
     }
+}
+
+/// Nothing that is done to this descriptor is an operation.
+fn silence(fd: usize) {
+    if let Some(quiet) = overlay().quiet.get_mut(fd) {
+        *quiet = true;
+    }
+}
+
+fn is_quiet(fd: usize) -> bool {
+    overlay().quiet.get(fd).is_some_and(|quiet| *quiet)
 }
 
 /// A descriptor has been duplicated: the offset is shared.
@@ -96,7 +110,7 @@ pub fn duplicated(from: usize, to: usize) {
         && let Some(slot) = overlay.opened.get_mut(to)
     {
         *slot = if number == 0 { MOST_NUMBERS - from as u16 } else { number };
-        overlay.placed[to] = overlay.placed[from];
+        overlay.quiet[to] = overlay.quiet[from];
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::{refusal, turn};
 use super::entries::{self, Found};
 use super::files;
 use super::paths::{Name, resolve, split};
-use super::{NAMES, RENAMES, WHOLE, opened};
+use super::{NAMES, RENAMES, WHOLE, opened, silence};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::OpKind;
 use symdpor_abi::outside::What;
@@ -178,6 +178,9 @@ fn open_regular(name: &Name, stat: &Stat, flags: usize, changes: bool) -> Result
         refusal::opens_for_writing(name.bytes());
     }
     let fd = given(real_open(name, flags));
+    if fd >= 0 && is_system(name.bytes()) {
+        silence(fd as usize);
+    }
     if fd >= 0 && flags & O_TRUNC != 0 {
         if flags & O_ACCMODE == 0 {
             return Err(EACCES);

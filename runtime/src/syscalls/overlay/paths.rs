@@ -76,9 +76,20 @@ impl Name {
         (ObjectId::hashed(mix(4, self.hash())), super::WHOLE)
     }
 
-    /// The group of names that it belongs to.
+    /// The group of names that it belongs to: the first eight that are used have one each.
     pub fn group(&self) -> (ObjectId, u8) {
-        (super::NAMES, 1 << (self.hash() >> 20 & 7))
+        let hash = self.hash();
+        let overlay = super::overlay();
+        let known = overlay.names[..overlay.name_count].iter().position(|&name| name == hash);
+        let index = known.unwrap_or_else(|| {
+            if let Some(slot) = overlay.names.get_mut(overlay.name_count) {
+                *slot = hash;
+                overlay.name_count += 1;
+                return overlay.name_count - 1;
+            }
+            hash as usize
+        });
+        (super::NAMES, 1 << (index & 7))
     }
 }
 
