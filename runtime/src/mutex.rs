@@ -154,7 +154,7 @@ pub extern "C" fn try_lock(address: usize, registers: usize) -> i32 {
         return try_alone(address);
     }
     exec::get().outside &= !1;
-    spin::arrive(registers);
+    spin::arrive(registers, 0);
     sched::visible(op(OpKind::TryLock, address), address, 0);
     if is_free(address) {
         take(address, 1);

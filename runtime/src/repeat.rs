@@ -14,7 +14,7 @@ use crate::cell::Global;
 use crate::channel;
 use crate::exec;
 use crate::footprint::Lanes;
-use crate::local::{self, Sink, Why};
+use crate::local::{self, Exact, Why};
 use crate::thread::Life;
 use symdpor_abi::channel::Outcome;
 use symdpor_abi::op::OpKind;
@@ -222,19 +222,4 @@ fn local_state(number: u16) -> Option<Print> {
         }
     }
     *known
-}
-
-/// Hashes a local state with all values as they are.
-struct Exact(Lanes);
-
-impl Sink for Exact {
-    fn code(&mut self, word: u64) {
-        self.0.add(word);
-    }
-
-    fn word(&mut self, word: u64) {
-        self.0.add(word);
-        // Objects that it points to belong to the state.
-        let _ = local::layout().find(word as usize);
-    }
 }
