@@ -89,7 +89,7 @@ fn check(address: usize, what: &str) {
 
 /// Makes the running thread the owner; the mutex is free.
 pub fn take(address: usize, count: u32) {
-    crate::repeat::store(address, size_of::<Mutex>());
+    crate::repeat::mutex(address);
     let mutex = at(address);
     mutex.locked = 1;
     mutex.count = count;
@@ -103,7 +103,7 @@ pub fn take(address: usize, count: u32) {
 /// Gives it up; returns how often it was held.
 pub fn give_up(address: usize) -> u32 {
     races::release(address);
-    crate::repeat::store(address, size_of::<Mutex>());
+    crate::repeat::mutex(address);
     spin::wrote(address, 4);
     let me = exec::me();
     me.held = me.held.saturating_sub(1);
