@@ -63,13 +63,20 @@ pub trait Sink {
     fn weak_object(&mut self, _address: usize, _len: usize) {}
 }
 
+/// All of a stretch of memory as words, the last one filled up with zeros.
+#[inline]
 pub fn for_each_word(address: usize, len: usize, mut each: impl FnMut(u64)) {
-    for offset in (0..len).step_by(8) {
-        let mut bytes = [0u8; 8];
+    let whole = len & !7;
+    for offset in (0..whole).step_by(8) {
         // SAFETY: callers name memory that is mapped, of that length.
-        unsafe {
-            core::ptr::copy_nonoverlapping((address + offset) as *const u8, bytes.as_mut_ptr(), (len - offset).min(8))
-        };
+        each(unsafe { ((address + offset) as *const u64).read_unaligned() });
+    }
+    if whole < len {
+        let mut bytes = [0u8; 8];
+        for (offset, byte) in (whole..len).zip(&mut bytes) {
+            // SAFETY: as above.
+            *byte = unsafe { *((address + offset) as *const u8) };
+        }
         each(u64::from_le_bytes(bytes));
     }
 }

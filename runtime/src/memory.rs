@@ -13,6 +13,7 @@ use crate::local::{self, Sink};
 use crate::names;
 use crate::pool;
 use crate::snapshot;
+use crate::sys::pages::PAGE;
 use crate::tls;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{MEMORY_BYTES, MEMORY_OFFSET, options};
@@ -50,6 +51,8 @@ struct Search {
     stack_known: [bool; MAX_THREADS],
     /// Whose memory is being searched.
     searching: u16,
+    /// Whether there was any address that could be of interest.
+    found: bool,
 }
 
 const NOBODY: u16 = u16::MAX;
@@ -59,6 +62,7 @@ static SEARCH: crate::cell::Global<Search> = crate::cell::Global::new(Search {
     count: 0,
     stack_known: [false; MAX_THREADS],
     searching: NOBODY,
+    found: false,
 });
 
 /// Tells of all threads that have come to an operation.
@@ -322,8 +326,18 @@ impl Search {
 
     fn range(&mut self, start: usize, end: usize, whose: u16) {
         self.searching = whose;
-        if start < end {
-            local::for_each_word(start & !7, end - (start & !7), |word| self.word(word));
+        let mut at = start & !7;
+        while at < end {
+            let next = ((at | (PAGE - 1)) + 1).min(end);
+            let is_page = next - at == PAGE;
+            if !is_page || !snapshot::is_barren(at) {
+                self.found = false;
+                local::for_each_word(at, next - at, |word| self.word(word));
+                if is_page && !self.found {
+                    snapshot::note_barren(at);
+                }
+            }
+            at = next;
         }
     }
 
@@ -352,11 +366,13 @@ impl Sink for Search {
     fn word(&mut self, word: u64) {
         let address = word as usize;
         if pool::STACKS.contains(&address) {
+            self.found = true;
             let number = (address - pool::STACKS.start) / symdpor_abi::local::STACK_STRIDE as usize;
             if number != self.searching as usize && self.is_on_stack(number, address) {
                 self.stack_known[number % MAX_THREADS] = true;
             }
         } else if Heap::contains(address) {
+            self.found = true;
             let searching = self.searching;
             let list = &mut self.owned[..self.count];
             let end = list.partition_point(|o| o.start <= address);

@@ -23,11 +23,14 @@ const MAX_HOT: usize = 4 << 20;
 struct Region {
     start: usize,
     end: usize,
-    /// Per page: address of its copy, 0 if it was zero; the lowest bit tells that it is hot.
+    /// Per page: address of its copy, 0 if it was zero, and in the lowest bits whether it is hot or barren.
     copies: *mut usize,
 }
 
 const HOT: usize = 1;
+/// As long as it is cold, no word in it can be an address that anyone searches for.
+const BARREN: usize = 2;
+const MARKS: usize = HOT | BARREN;
 
 struct Snapshot {
     taken: bool,
@@ -59,6 +62,18 @@ pub fn is_taken() -> bool {
 pub fn for_each_region(mut each: impl FnMut(usize, usize)) {
     for region in SNAPSHOT.get().regions() {
         each(region.start, region.end);
+    }
+}
+
+/// Whether a page is known to hold nothing that is searched for.
+pub fn is_barren(page: usize) -> bool {
+    SNAPSHOT.get().slot(page).is_some_and(|(_, slot)| *slot == 0 || *slot & MARKS == BARREN)
+}
+
+/// A page has been searched in vain. Only that of a cold one lasts.
+pub fn note_barren(page: usize) {
+    if let Some((_, slot)) = SNAPSHOT.get().slot(page) {
+        *slot |= BARREN;
     }
 }
 
@@ -204,17 +219,22 @@ impl Snapshot {
     /// Makes a cold page writable. False if it is not managed or was hot already.
     fn warm(&mut self, address: usize) -> bool {
         let page = address & !(PAGE - 1);
-        let Some(region) = self.region_of(page) else { return false };
-        // SAFETY: the index is within the region.
-        let slot = unsafe { &mut *region.copies.add((page - region.start) / PAGE) };
+        let Some((region, slot)) = self.slot(page) else { return false };
         if *slot & HOT != 0 || self.hot_count == MAX_HOT || !unprotect(page, &region) {
             return false;
         }
         // SAFETY: there is room for one more.
-        unsafe { *self.hot.add(self.hot_count) = (page, *slot) };
+        unsafe { *self.hot.add(self.hot_count) = (page, *slot & !MARKS) };
         self.hot_count += 1;
         *slot |= HOT;
         true
+    }
+
+    /// The region that a page is in, and the word that is kept for it.
+    fn slot(&self, page: usize) -> Option<(Region, &'static mut usize)> {
+        let region = self.region_of(page)?;
+        // SAFETY: the index is within the region.
+        Some((region, unsafe { &mut *region.copies.add((page - region.start) / PAGE) }))
     }
 }
 
@@ -239,7 +259,7 @@ impl Snapshot {
             unsafe {
                 let slot = &mut *region.copies.add((page - region.start) / PAGE);
                 if *slot & HOT == 0 && self.hot_count < MAX_HOT {
-                    *self.hot.add(self.hot_count) = (page, *slot);
+                    *self.hot.add(self.hot_count) = (page, *slot & !MARKS);
                     self.hot_count += 1;
                     *slot |= HOT;
                 }

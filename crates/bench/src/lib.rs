@@ -18,6 +18,7 @@ pub mod paper;
 pub mod repeat;
 pub mod results;
 pub mod search;
+pub mod side_by_side;
 pub mod table;
 pub mod table1;
 pub mod table2;

@@ -10,10 +10,10 @@
 use crate::experiment::{Mode, Outcome, Program, REDUCTIONS, Selection, Stop, run};
 use crate::goals::{Bound, Goal};
 use crate::paper::{self, Overhead};
-use crate::table::{figure, line};
+use crate::side_by_side::{Lines, side_by_side};
+use crate::table::figure;
 use crate::tools::{Result, Tools};
 use serde::Serialize;
-use std::fmt::Write;
 use std::path::Path;
 
 /// Executions that are enough to tell what one costs.
@@ -131,22 +131,13 @@ execution of pfscan. Ours is CPU time on one CPU, after as many executions witho
 ";
 
 pub fn render(rows: &[Row]) -> String {
-    let mut out = HEAD.to_owned();
-    for (i, row) in rows.iter().enumerate() {
-        let is_same = |r: &Row| (r.program, r.threads) == (row.program, row.threads);
-        let first = i == 0 || !is_same(&rows[i - 1]);
-        let name = if first { row.program } else { "" };
-        let threads = if first { row.threads.to_string() } else { String::new() };
-        _ = writeln!(out, "{name:10}{threads:>3} {}", ours(row));
-        if let Some(paper) = row.paper.filter(|_| rows.get(i + 1).is_none_or(|next| !is_same(next))) {
-            _ = writeln!(out, "{:13} {}", "", theirs(paper));
-        }
-    }
-    out.push_str(NOTES);
-    for goal in goals(rows) {
-        _ = writeln!(out, "{}", line(&goal));
-    }
-    out
+    let lines = rows.iter().map(|row| Lines {
+        program: row.program,
+        threads: row.threads,
+        ours: ours(row),
+        paper: row.paper.map(theirs),
+    });
+    side_by_side(HEAD, &lines.collect::<Vec<_>>(), NOTES, &goals(rows))
 }
 
 fn ours(row: &Row) -> String {

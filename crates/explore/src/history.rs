@@ -138,6 +138,11 @@ impl History {
         state.woken_by == NONE && last.is_some_and(|e| goes_to_sleep(&e.op))
     }
 
+    /// Whether another has woken a thread, which has not moved since.
+    pub fn is_woken(&self, thread: ThreadId) -> bool {
+        self.threads.get(thread.index()).is_some_and(|t| t.woken_by != NONE)
+    }
+
     /// The threads that wait on a condition variable or a futex, in the order in which they began to. Not after threads have
     /// been moved from one futex to another.
     pub fn waiters(&self, condition: ObjectId) -> Vec<ThreadId> {
@@ -164,9 +169,12 @@ impl History {
         }
     }
 
-    /// The same for a thread's next event.
-    pub fn past_of(&mut self, thread: ThreadId, after: &mut [u32]) {
+    /// The same for a thread's next event, if `op` is given with what it gets from that operation.
+    pub fn past_of(&mut self, thread: ThreadId, op: Option<&Op>, after: &mut [u32]) {
         self.start(thread);
+        if let Some(op) = op {
+            self.join_candidates(op);
+        }
         for (t, mine) in after.iter_mut().enumerate() {
             *mine = self.past.component(ThreadId(t as u16));
         }
@@ -175,9 +183,23 @@ impl History {
         }
     }
 
+    /// Adds what an operation depends on to the past.
+    fn join_candidates(&mut self, op: &Op) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        self.gather(op, &mut candidates);
+        candidates.iter().for_each(|&event| self.join(event));
+        self.candidates = candidates;
+    }
+
     /// The threads with events from a position on.
     pub fn moved_since(&self, position: usize) -> ThreadSet {
         self.events.get(position..).unwrap_or(&[]).iter().map(|e| e.thread).collect()
+    }
+
+    /// Whether threads have been created from a position on.
+    pub fn creates_since(&self, position: usize) -> bool {
+        self.events.get(position..).unwrap_or(&[]).iter().any(|e| e.op.kind == OpKind::ThreadCreate)
     }
 
     /// How many events a thread has had.
@@ -192,15 +214,13 @@ impl History {
 
     /// Adds the events that `op`, done later by `thread`, would race with if it came after what is known.
     pub fn uncovered(&mut self, thread: ThreadId, op: &Op, known: &Known<'_>, races: &mut Vec<(usize, ThreadId)>) {
-        let mut candidates = std::mem::take(&mut self.candidates);
         self.start(thread);
         known.threads.iter().for_each(|&t| self.join_thread(t));
         known.objects.iter().for_each(|&o| self.join(self.objects.last_write(o)));
         if thread == known.first.0 || known.threads.contains(&known.first.0) {
-            candidates.clear();
-            self.gather(known.first.1, &mut candidates);
-            candidates.iter().for_each(|&event| self.join(event));
+            self.join_candidates(known.first.1);
         }
+        let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         if waits(op) {
             candidates.push(self.objects.acquired(op.object));

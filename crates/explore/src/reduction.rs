@@ -198,6 +198,9 @@ impl<S: Strategy> Reduction<S> {
         }
         self.end(execution, position);
         self.suspect(&execution.steps[..position]);
+        if let Some(symmetry) = &mut self.symmetry {
+            symmetry.finish_blocked(position);
+        }
         self.tree.pop();
         Analysed::Blocked
     }
@@ -282,7 +285,7 @@ impl<S: Strategy> Reduction<S> {
         if let Some(symmetry) = &mut self.symmetry {
             let started = symmetry.timer.start();
             symmetry.mirrored_races(position, skip, &mut self.history, &mut self.mirrored);
-            symmetry.add_skipped(position, skip, &self.history);
+            symmetry.add_skipped(position, skip, &mut self.history);
             symmetry.timer.stop(started);
         }
         for (earlier, thread) in self.mirrored.drain(..) {
@@ -379,7 +382,7 @@ impl<S: Strategy> Reduction<S> {
         let answer = symmetry.may_skip_way(position, woken, (thread, op), &mut self.history);
         if let Answer::Skip(skip) = &answer {
             symmetry.mirrored_races(position, skip, &mut self.history, &mut self.mirrored);
-            symmetry.add_skipped_way(position, skip, &self.history);
+            symmetry.add_skipped_way(position, skip, &mut self.history);
             for (earlier, thread) in self.mirrored.drain(..) {
                 self.tree.require(earlier, thread);
             }

@@ -119,16 +119,18 @@ impl Worker {
     }
 
     fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
-        let mut live = match self.live.take().filter(|live| !live.is_spent) {
-            Some(mut live) => {
-                live.send(request, &self.settings, command::RUN, self.pace.spins());
-                live
-            }
-            None => self.start(request)?,
-        };
+        let mut running = self.live.take().filter(|live| !live.is_spent);
+        if let Some(live) = &mut running {
+            live.send(request, &self.settings, command::RUN, self.pace.spins());
+        }
+        let is_new = running.is_none();
+        let mut live = running.map_or_else(|| self.start(request), Ok)?;
         let start = Instant::now();
         let answer = live.wait(self.pace.spins(), self.settings.step_timeout, stop)?;
-        self.pace.record(start.elapsed());
+        // The program's start is no round trip, and would count for hundreds of them.
+        if !is_new {
+            self.pace.record(start.elapsed());
+        }
         // Dropping a worker kills it; the next execution starts another one.
         if let Answer::Done(outcome, header) = &answer {
             live.is_spent = is_last(*outcome, header);

@@ -63,6 +63,15 @@ impl Exchange {
         object
     }
 
+    /// Whose memory it is, if it is memory that is exchanged.
+    pub fn owner(&self, object: ObjectId) -> Option<ThreadId> {
+        let inside = |from: u64, bytes| object.0.wrapping_sub(from) < bytes;
+        self.memory.iter().find_map(|pair| {
+            let (one, other) = (inside(pair.one, pair.bytes), inside(pair.other, pair.bytes));
+            if one { Some(self.one) } else { other.then_some(self.other) }
+        })
+    }
+
     pub fn op(&self, op: &Op) -> Op {
         Op { object: self.object(op.object), object2: self.object(op.object2), ..*op }
     }

@@ -8,10 +8,12 @@
 //!
 //! - [`summary`]: what happened in the twin's branch.
 //! - [`exchange`]: the renaming of the twins.
+//! - [`left_out`]: the state in which a branch is left out.
 //! - [`order`]: what each thread knows of plain accesses.
 //! - [`past`]: the accesses and local states of the current execution.
 
 mod exchange;
+mod left_out;
 mod order;
 mod origin;
 mod past;
@@ -21,6 +23,7 @@ pub mod timer;
 
 use crate::history::{History, Known, named_thread};
 use exchange::Exchange;
+use left_out::LeftOut;
 use past::{Branch, Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
@@ -233,6 +236,12 @@ impl Symmetry {
         }
     }
 
+    /// Nothing is to be run from a node: all that could have been was left out.
+    pub fn finish_blocked(&mut self, position: usize) {
+        let left_out = std::mem::take(&mut self.nodes[position].total);
+        self.carry.take_in(left_out);
+    }
+
     /// Takes the answer to a question asked in the state before `position`.
     pub fn remember(&mut self, memory: &[ThreadMemory], position: usize) {
         self.past.remember(memory, position);
@@ -260,6 +269,10 @@ impl Symmetry {
         }
         let sleepers = if self.rule.sleepers { sleepers } else { &[] };
         for &(twin, since) in sleepers {
+            // A summary does not tell of threads that were created beyond its state.
+            if history.creates_since(since) {
+                continue;
+            }
             let Some(explored) = self.nodes[since].explored.iter().find(|e| e.thread == twin) else { continue };
             let (op, summary) = (explored.op, explored.summary.clone());
             match self.try_skip(Places { position, since }, (thread, twin), (twin, op), summary, history) {
@@ -280,6 +293,10 @@ impl Symmetry {
         summary: Rc<Summary>,
         history: &mut History,
     ) -> Answer {
+        // A waiter that may give up is like no other that has been woken, though neither has moved since it began to wait.
+        if history.is_woken(twin) != history.is_woken(thread) {
+            return Answer::No;
+        }
         let exchange = match self.past.twins(twin, thread, position) {
             Twins::Yes(exchange) => exchange,
             Twins::No => return Answer::No,
@@ -335,14 +352,19 @@ impl Symmetry {
     }
 
     /// Adds the way that was left out to its branch's summary.
-    pub fn add_skipped_way(&mut self, position: usize, skip: &Skip, history: &History) {
-        let number = |thread| history.number(thread);
-        self.nodes[position].current.merge(&skip.summary.exchanged(&skip.exchange, &number));
+    pub fn add_skipped_way(&mut self, position: usize, skip: &Skip, history: &mut History) {
+        let left_out = self.left_out(skip, history);
+        self.nodes[position].current.take_in(left_out);
     }
 
     /// Adds the branch that was left out to its node's summary.
-    pub fn add_skipped(&mut self, position: usize, skip: &Skip, history: &History) {
-        let number = |thread| history.number(thread);
-        self.nodes[position].total.merge(&skip.summary.exchanged(&skip.exchange, &number));
+    pub fn add_skipped(&mut self, position: usize, skip: &Skip, history: &mut History) {
+        let left_out = self.left_out(skip, history);
+        self.nodes[position].total.take_in(left_out);
+    }
+
+    fn left_out(&mut self, skip: &Skip, history: &mut History) -> Summary {
+        let mut state = LeftOut::new(skip, &mut self.past, history);
+        skip.summary.exchanged(&mut state)
     }
 }

@@ -89,22 +89,25 @@ impl Origin {
         }
     }
 
-    /// With threads and memory exchanged. `numbers`: how many events the two threads have had by now, the one that does it
-    /// and the one that did it.
-    pub fn exchanged(&self, exchange: &Exchange, (now, then): (u32, u32)) -> Origin {
-        let mut exchanged = *self;
-        let (one, other) = (exchange.one.index(), exchange.other.index());
-        for (t, from) in [(one, other), (other, one)] {
-            if let Some(mine) = exchanged.after.get_mut(t) {
-                *mine = self.after.get(from).copied().unwrap_or(0);
-            }
-        }
-        for via in &mut exchanged.via {
-            via.object = exchange.object(via.object);
-        }
+    /// The same in another branch, in which that much is known of the threads. `numbers`: how many events the two threads have
+    /// had by now, the one that does it and the one that did it. `objects`: how they correspond, if they are in the same
+    /// state. `places`: where the branch that it is from begins, and where the other one does.
+    pub fn moved(
+        &self,
+        after: [u32; TRACKED],
+        (now, then): (u32, u32),
+        objects: Option<&Exchange>,
+        (since, position): (u32, u32),
+    ) -> Origin {
+        let mut moved = Origin::new(after, self.last);
         if self.last != u32::MAX {
-            exchanged.last = (i64::from(self.last) - i64::from(then) + i64::from(now)).max(1) as u32;
+            moved.last = (i64::from(self.last) - i64::from(then) + i64::from(now)).max(1) as u32;
         }
-        exchanged
+        // What was acquired from memory of its own was released elsewhere.
+        let same = |v: &Via| objects.is_some_and(|e| e.object(v.object) == v.object);
+        for via in self.via(since).filter(same) {
+            moved.add_via(Via { acquired: position, ..via });
+        }
+        moved
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::history::{History, named_thread};
 use crate::symmetry::exchange::{Exchange, Pair};
+use crate::symmetry::left_out::After;
 use crate::symmetry::order::{Bound, Clock, Order, after_epoch, op_epoch, tail_epoch};
 use crate::symmetry::origin::{Origin, TRACKED, Via};
 use crate::symmetry::rule::Rule;
@@ -121,6 +122,12 @@ fn grow<T: Default>(list: &mut Vec<T>, thread: ThreadId) -> &mut T {
     &mut list[thread.index()]
 }
 
+/// Drops what is too late from the end of a list. Mostly that is little.
+fn drop_last<T>(list: &mut Vec<T>, late: impl Fn(&T) -> bool) {
+    let kept = list.iter().rposition(|item| !late(item)).map_or(0, |last| last + 1);
+    list.truncate(kept);
+}
+
 /// The accesses of an atomic operation.
 fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAccess> {
     let write = match op.kind {
@@ -184,12 +191,10 @@ impl Past {
             return;
         }
         self.events.truncate(len);
-        let kept = |list: &[Local]| list.partition_point(|l| (l.position as usize) < len);
-        self.locals.iter_mut().for_each(|list| list.truncate(kept(list)));
-        let kept = |list: &[Logged]| list.partition_point(|l| l.epoch <= 2 * len as u32);
-        self.accesses.iter_mut().for_each(|list| list.truncate(kept(list)));
-        self.joins.truncate(self.joins.partition_point(|j| (j.position as usize) < len));
-        self.blocks.truncate(self.blocks.partition_point(|b| (b.0 as usize) < len));
+        self.locals.iter_mut().for_each(|list| drop_last(list, |l| l.position as usize >= len));
+        self.accesses.iter_mut().for_each(|list| drop_last(list, |l| l.epoch > 2 * len as u32));
+        drop_last(&mut self.joins, |j| j.position as usize >= len);
+        drop_last(&mut self.blocks, |b| b.0 as usize >= len);
         self.least.truncate(len);
         self.most.truncate(len);
     }
@@ -256,10 +261,24 @@ impl Past {
     /// The same of an operation that is pending at the end.
     pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History) -> Origin {
         let mut after = [0; TRACKED];
-        history.past_of(thread, &mut after);
+        history.past_of(thread, None, &mut after);
         let mut origin = self.complete(after, thread, history);
         origin.last += 1;
         origin
+    }
+
+    /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
+    /// done that.
+    pub fn known_by(&mut self, thread: ThreadId, op: Option<&Op>, history: &mut History) -> [After; 2] {
+        catch_up(&mut self.least, history);
+        let mut dependence = [0; TRACKED];
+        history.past_of(thread, op, &mut dependence);
+        let races = op.map_or(self.least.clock(thread), |op| self.least.clock_after(thread, op)).map(after_epoch);
+        [dependence, races].map(|known| {
+            let mut after = known;
+            self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
+            after
+        })
     }
 
     fn complete(&mut self, after: [u32; TRACKED], thread: ThreadId, history: &History) -> Origin {
@@ -532,9 +551,8 @@ impl View<'_> {
                 continue;
             }
             let start = log.partition_point(|l| l.epoch <= lower);
-            // A summary from another state may lack what sleeping threads kept from happening: then no access may make a difference.
-            let counts =
-                |l: &Logged| if self.branch.elsewhere { !l.atomic || self.rule.mixed } else { self.would_race(l) };
+            let any = self.branch.elsewhere && self.rule.selective;
+            let counts = |l: &Logged| if any { !l.atomic || self.rule.mixed } else { self.would_race(l) };
             if log[start..].iter().take_while(|l| l.epoch <= upper).any(counts) {
                 return false;
             }

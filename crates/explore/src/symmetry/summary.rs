@@ -3,7 +3,7 @@
 //! A branch that is left out because its twin's was explored would have shown races with the events before the branching
 //! point. Which ones follows from this summary, with the twins exchanged.
 
-use crate::symmetry::exchange::Exchange;
+use crate::symmetry::left_out::{By, LeftOut};
 use crate::symmetry::origin::Origin;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
@@ -196,26 +196,24 @@ impl Summary {
         }
     }
 
-    /// The summary of the branch in which the threads have changed places.
-    /// `number`: how many events each thread has had by now. What happened before is left out.
-    pub fn exchanged(&self, exchange: &Exchange, number: &dyn Fn(ThreadId) -> u32) -> Summary {
-        let ahead = |thread: ThreadId, origin: &Origin| origin.last > number(thread);
-        let exchanged = |thread: ThreadId, origin: &Origin| {
-            origin.exchanged(exchange, (number(exchange.thread(thread)), number(thread)))
-        };
-        let entries = self.visible.iter().filter(|e| ahead(e.thread, &e.origin));
-        let mut visible: Vec<Entry> = entries
-            .map(|e| Entry {
-                thread: exchange.thread(e.thread),
-                op: exchange.op(&e.op),
-                origin: exchanged(e.thread, &e.origin),
-            })
-            .collect();
+    /// The summary of the branch that is left out. What happened before is left out of it.
+    pub fn exchanged(&self, state: &mut LeftOut<'_>) -> Summary {
+        let exchange = state.exchange;
+        let mut visible = Vec::with_capacity(self.visible.len());
+        for entry in &self.visible {
+            if state.is_ahead(entry.thread, &entry.origin) {
+                let origin = state.exchanged(entry.thread, &entry.origin, By::Dependence);
+                visible.push(Entry { thread: exchange.thread(entry.thread), op: exchange.op(&entry.op), origin });
+            }
+        }
         visible.sort_unstable_by_key(Entry::key);
-        let entries = self.plain.iter().filter(|e| ahead(e.access.thread, &e.origin));
-        let mut plain: Vec<PlainEntry> = entries
-            .map(|e| PlainEntry { access: exchange.access(&e.access), origin: exchanged(e.access.thread, &e.origin) })
-            .collect();
+        let mut plain = Vec::with_capacity(self.plain.len());
+        for entry in &self.plain {
+            if state.is_ahead(entry.access.thread, &entry.origin) {
+                let origin = state.exchanged(entry.access.thread, &entry.origin, By::Races);
+                plain.push(PlainEntry { access: exchange.access(&entry.access), origin });
+            }
+        }
         plain.sort_unstable_by_key(PlainEntry::key);
         let mut between: Vec<PlainAccess> = self.between.iter().map(|a| exchange.access(a)).collect();
         between.sort_unstable_by_key(access_key);

@@ -303,8 +303,10 @@ impl State {
     fn wake_spinners(&mut self, program: &Program, write: &Op) {
         for t in 0..self.threads.len() {
             let views = self.instr(program, t).map_or([None, None], Instr::spins_on);
-            if views.into_iter().flatten().any(|v| dependent(&view_op(OpKind::AtomicLoad, v), write)) {
-                self.threads[t].vain = 0;
+            for (bit, view) in views.into_iter().enumerate() {
+                if view.is_some_and(|v| dependent(&view_op(OpKind::AtomicLoad, v), write)) {
+                    self.threads[t].vain &= !(1 << bit);
+                }
             }
         }
     }

@@ -1,0 +1,130 @@
+//! The state in which a branch is left out, and what would be known in that branch of what came before.
+//!
+//! The branch would be the twin's with the threads exchanged, but only from this state on: what came before is what it is. So
+//! an operation of it comes after the threads, exchanged, that had gone on from here before it in the twin's branch, and knows
+//! what these know *here*. Exchanging what was known in the twin's branch claims an order that does not hold.
+
+use crate::history::History;
+use crate::symmetry::Skip;
+use crate::symmetry::exchange::Exchange;
+use crate::symmetry::origin::{Origin, TRACKED};
+use crate::symmetry::past::Past;
+use symdpor_trace::{Op, ThreadId, ThreadSet};
+
+/// For each thread, one more than the position of the last of its events that is known; see [`Origin::after`].
+pub type After = [u32; TRACKED];
+
+/// Which order is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Dependence,
+    Races,
+}
+
+fn raise(after: &mut After, known: &After) {
+    after.iter_mut().zip(known).for_each(|(mine, known)| *mine = (*mine).max(*known));
+}
+
+pub struct LeftOut<'a> {
+    pub exchange: &'a Exchange,
+    /// What the branch would begin with, and who would do it.
+    first: (ThreadId, Op),
+    /// Where the twin was explored, and who has moved since then.
+    pub since: u32,
+    pub moved: ThreadSet,
+    /// Here.
+    position: u32,
+    past: &'a mut Past,
+    history: &'a mut History,
+    /// What each thread knows here, by both orders, the first one once it has begun; filled as it is asked for.
+    known: Vec<Option<[After; 2]>>,
+    own_touched: Option<bool>,
+}
+
+impl<'a> LeftOut<'a> {
+    pub fn new(skip: &'a Skip, past: &'a mut Past, history: &'a mut History) -> LeftOut<'a> {
+        let Skip { exchange, since, actor, op, .. } = skip;
+        let (since, first) = (*since, (*actor, *op));
+        let moved = history.moved_since(since);
+        let position = history.len() as u32;
+        LeftOut {
+            exchange,
+            first,
+            since: since as u32,
+            moved,
+            position,
+            past,
+            history,
+            known: Vec::new(),
+            own_touched: None,
+        }
+    }
+
+    /// Whether something of the twin's branch is still to come.
+    pub fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
+        origin.last > self.history.number(thread)
+    }
+
+    fn known(&mut self, thread: ThreadId, by: By) -> &After {
+        let at = thread.index();
+        if self.known.len() <= at {
+            self.known.resize(at + 1, None);
+        }
+        let first = (thread == self.first.0).then_some(&self.first.1);
+        let known = self.known[at].get_or_insert_with(|| self.past.known_by(thread, first, self.history));
+        &known[by as usize]
+    }
+
+    /// The origin in the branch that is left out of what `thread` did in the twin's.
+    pub fn exchanged(&mut self, thread: ThreadId, origin: &Origin, by: By) -> Origin {
+        let doer = self.exchange.thread(thread);
+        let mut after = *self.known(doer, by);
+        for t in origin.after(self.since, thread) {
+            if !self.moved.contains(t) {
+                raise(&mut after, self.known(self.exchange.thread(t), by));
+            }
+        }
+        if !self.is_own_touched() {
+            raise(&mut after, &self.kept(origin, by));
+        }
+        for t in origin.after(self.since, thread).filter(|t| !self.moved.contains(*t)).chain([thread]) {
+            if let Some(mine) = after.get_mut(self.exchange.thread(t).index()) {
+                *mine = self.position + 1;
+            }
+        }
+        let numbers = (self.history.number(doer), self.history.number(thread));
+        let objects = self.moved.is_empty().then_some(self.exchange);
+        origin.moved(after, numbers, objects, (self.since, self.position))
+    }
+
+    /// What is known of what came before in the twin's branch, and in the other one too.
+    ///
+    /// It came through an object or a thread that is neither of the two: then it does there as well. Or it came from one of the two,
+    /// which knew it: then what counts is what the other one knows.
+    fn kept(&mut self, origin: &Origin, by: By) -> After {
+        let (one, other) = (self.exchange.one, self.exchange.other);
+        let (ones, others) = (*self.known(one, by), *self.known(other, by));
+        let mut kept = origin.after;
+        for (t, mine) in kept.iter_mut().enumerate() {
+            let before = (*mine).min(self.since);
+            // Each of the two knows all that it did itself.
+            let from_one = t == one.index() || before <= ones[t];
+            let from_other = t == other.index() || before <= others[t];
+            *mine =
+                before.min(if from_one { others[t] } else { before }).min(if from_other { ones[t] } else { before });
+        }
+        kept
+    }
+
+    /// Whether someone has done something to memory that is exchanged, and now another's own.
+    fn is_own_touched(&mut self) -> bool {
+        let (exchange, history) = (self.exchange, &*self.history);
+        *self.own_touched.get_or_insert_with(|| {
+            let mut events = (0..history.len()).filter_map(|p| history.event(p));
+            events.any(|(thread, op)| {
+                let mut objects = [op.object, op.object2].into_iter();
+                objects.any(|o| exchange.owner(o).is_some_and(|owner| owner != thread))
+            })
+        })
+    }
+}
