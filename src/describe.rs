@@ -113,7 +113,7 @@ impl Describe<'_> {
             thread: pending.thread,
             enabled: pending.enabled,
             op: if on_futex { OpKind::FutexWait } else { pending.op.kind },
-            object: self.awaited(pending, past),
+            object: self.awaited(pending, past) + &self.value_seen(pending, past),
             joined: joins.then_some(ThreadId(pending.op.arg as u16)),
             location: stack.and_then(|s| telling(&s.frames).cloned()).or_else(|| self.place(&[pending.site])),
             holder: pending.holder,
@@ -129,6 +129,20 @@ impl Describe<'_> {
         };
         let taken = past.last(took).filter(|&i| past.trace.step(i).site == pending.held_since);
         self.place(&taken.map_or_else(|| vec![pending.held_since], |i| past.sites(i)))
+    }
+
+    /// What a thread that spins has read, as the report shows it.
+    fn value_seen(&self, pending: &RawPending, past: Past<'_>) -> String {
+        const VALUES: u32 = 1;
+        let op = &pending.op;
+        let reads = matches!(op.kind, OpKind::AtomicLoad | OpKind::AtomicCas | OpKind::AtomicRmw) && !pending.enabled;
+        let seen = |s: &channel::Step| {
+            s.thread == pending.thread.0 && s.op.place() == op.place() && s.flags & VALUES != 0 && reads
+        };
+        let size = op.mask.count_ones() as u8;
+        past.last(seen)
+            .map(|i| format!(" = {}", symdpor_report::words::number(past.trace.step(i).new_value, size)))
+            .unwrap_or_default()
     }
 
     /// A waiter that has not been woken has no operation of its own: it waits where it went to sleep.

@@ -153,6 +153,8 @@ impl<'a> Search<'a> {
         let ran = self.session.run_endless(&mut || false)?;
         let Ran::Ended(ended) = ran else { return Ok(None) };
         let Some(kind) = failure_kind(ended.outcome, &ended.header) else { return Ok(None) };
+        // It was cut off before, and is now run to its end.
+        self.counts.executions += 1;
         if let Some(file) = self.failure_file(kind, &ended) {
             self.listener.failure(file, false);
         }

@@ -12,6 +12,7 @@
 use crate::cell::Global;
 use crate::channel;
 use crate::exec;
+use crate::footprint::Lanes;
 use crate::keys;
 use crate::limits;
 use crate::modules;
@@ -260,6 +261,32 @@ pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     tls::for_each(thread.fs, |address, len| sink.object(address, len));
     reached(&mut next, sink);
     Ok(())
+}
+
+/// Walks over the frames, what they point to on the stack, and the thread-locals.
+pub fn walk_frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
+    (LAYOUT.get().count, LAYOUT.get().weak_count) = (0, 0);
+    frames(number, &mut Collect)?;
+    let mut next = LAYOUT.get().count;
+    frames(number, sink)?;
+    tls::for_each(exec::get().threads[number as usize].fs, |address, len| sink.object(address, len));
+    reached(&mut next, sink);
+    Ok(())
+}
+
+/// Hashes a local state with all values as they are.
+pub struct Exact(pub Lanes);
+
+impl Sink for Exact {
+    fn code(&mut self, word: u64) {
+        self.0.add(word);
+    }
+
+    fn word(&mut self, word: u64) {
+        self.0.add(word);
+        // Objects that it points to belong to the state.
+        let _ = layout().find(word as usize);
+    }
 }
 
 /// Walks over the objects that have been found to be pointed to.

@@ -92,7 +92,7 @@ fn check(address: usize, what: &str) {
 
 /// Makes the running thread the owner; the mutex is free.
 pub fn take(address: usize, count: u32) {
-    crate::repeat::store(address, size_of::<Mutex>());
+    crate::repeat::mutex(address);
     let mutex = at(address);
     if mutex.kind & ROBUST != 0 && !robust::take(address, mutex) {
         return;
@@ -116,7 +116,7 @@ pub fn taken(address: usize) -> i32 {
 pub fn give_up(address: usize) -> u32 {
     let dead = if at(address).kind & ROBUST == 0 { 0 } else { robust::give_up(address, at(address)) };
     races::release(address);
-    crate::repeat::store(address, size_of::<Mutex>());
+    crate::repeat::mutex(address);
     spin::wrote(address, 4);
     let me = exec::me();
     me.held = me.held.saturating_sub(1);
@@ -197,7 +197,7 @@ fn attempt(address: usize, registers: usize) -> i32 {
         return try_alone(address);
     }
     exec::get().outside &= !1;
-    spin::arrive(registers);
+    spin::arrive(registers, 0);
     sched::visible(op(OpKind::TryLock, address), address, 0);
     if is_free(address) {
         take(address, 1);

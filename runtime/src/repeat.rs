@@ -14,7 +14,7 @@ use crate::cell::Global;
 use crate::channel;
 use crate::exec;
 use crate::footprint::Lanes;
-use crate::local::{self, Sink, Why};
+use crate::local::{self, Exact, Why};
 use crate::thread::Life;
 use symdpor_abi::channel::Outcome;
 use symdpor_abi::op::OpKind;
@@ -39,7 +39,8 @@ struct Lookout {
     on: bool,
     vain_locks: u32,
     vain_others: u32,
-    writes: [(usize, u64); MOST_WRITES],
+    /// Granule, which bits of it count, what they were first.
+    writes: [(usize, u64, u64); MOST_WRITES],
     write_count: usize,
     visits: [Visit; MOST_VISITS],
     visit_count: usize,
@@ -51,7 +52,7 @@ static LOOKOUT: Global<Lookout> = Global::new(Lookout {
     on: false,
     vain_locks: 0,
     vain_others: 0,
-    writes: [(0, 0); MOST_WRITES],
+    writes: [(0, 0, 0); MOST_WRITES],
     write_count: 0,
     visits: [Visit { state: [0; 2], step: 0, count: 0 }; MOST_VISITS],
     visit_count: 0,
@@ -99,17 +100,29 @@ pub fn store(address: usize, len: usize) {
 
 #[cold]
 fn note_store(address: usize, len: usize) {
-    let lookout = LOOKOUT.get();
     for granule in (address & !7..address + len).step_by(8) {
-        if lookout.writes[..lookout.write_count].iter().any(|w| w.0 == granule) {
-            continue;
-        }
-        if lookout.write_count == MOST_WRITES {
-            begin();
-        }
-        lookout.writes[lookout.write_count] = (granule, content(granule));
-        lookout.write_count += 1;
+        add(granule, u64::MAX);
     }
+}
+
+/// A mutex is about to be taken or given back. Where it was taken is kept in it, for reports only.
+pub fn mutex(address: usize) {
+    if LOOKOUT.get().on {
+        add(address & !7, u64::MAX);
+        add((address & !7) + 8, u32::MAX as u64);
+    }
+}
+
+fn add(granule: usize, mask: u64) {
+    let lookout = LOOKOUT.get();
+    if lookout.writes[..lookout.write_count].iter().any(|w| w.0 == granule) {
+        return;
+    }
+    if lookout.write_count == MOST_WRITES {
+        begin();
+    }
+    lookout.writes[lookout.write_count] = (granule, mask, content(granule) & mask);
+    lookout.write_count += 1;
 }
 
 fn content(granule: usize) -> u64 {
@@ -196,8 +209,8 @@ fn state() -> Option<Print> {
     let lookout = LOOKOUT.get();
     // Granules in the order in which they were first written to, which may differ from round to round: a sum.
     let mut sum = [0u64; 2];
-    for &(granule, first) in &lookout.writes[..lookout.write_count] {
-        for (value, sign) in [(content(granule), false), (first, true)] {
+    for &(granule, mask, first) in &lookout.writes[..lookout.write_count] {
+        for (value, sign) in [(content(granule) & mask, false), (first, true)] {
             let mut one = Lanes::new();
             one.add(granule as u64);
             one.add(value);
@@ -222,19 +235,4 @@ fn local_state(number: u16) -> Option<Print> {
         }
     }
     *known
-}
-
-/// Hashes a local state with all values as they are.
-struct Exact(Lanes);
-
-impl Sink for Exact {
-    fn code(&mut self, word: u64) {
-        self.0.add(word);
-    }
-
-    fn word(&mut self, word: u64) {
-        self.0.add(word);
-        // Objects that it points to belong to the state.
-        let _ = local::layout().find(word as usize);
-    }
 }

@@ -2,19 +2,25 @@
 //!
 //! When a thread comes round to the same point with the same local state, having changed nothing that others can see,
 //! running on is pointless: it would do exactly the same again until another thread writes to what it read. Its local
-//! state is its callee-saved registers and its whole stack (all other registers are dead at a hook, which is a call),
-//! compared by a hash. A loop whose state never repeats (a counter that is live) is not recognised and simply runs on.
+//! state is the code that it has left and what is live there (`local`); where that is not known, as in frames of code that was not
+//! instrumented, its callee-saved registers and its whole stack (all other registers are dead at a hook, which is a call).
+//! Either is compared by a hash. A loop whose state never repeats (a counter that is live) is not recognised and simply runs on.
 //!
 //! Reset, because something may have changed or cannot be known:
 //! - the thread stored to memory other than its own stack, allocated, made a system call, took or released anything,
 //! - it called code that may not be instrumented (`Hooks::outside`),
 //! - another thread wrote to what it had read.
 
+use crate::end;
 use crate::exec;
+use crate::footprint::Lanes;
 use crate::limits;
+use crate::local::{self, Exact, Why};
 use crate::names;
 use crate::pool;
+use crate::stack;
 use crate::thread::Thread;
+use symdpor_abi::channel::Outcome;
 
 const MAX_SEEN: usize = 8;
 const MAX_READS: usize = 12;
@@ -153,8 +159,8 @@ pub fn wrote(address: usize, len: usize) {
 }
 
 /// The running thread is about to do an operation that may only read; `registers` is the address of its saved registers, with
-/// its stack above them. Decides whether it has to wait.
-pub fn arrive(registers: usize) {
+/// its stack above them, `site` where it is. Decides whether it has to wait.
+pub fn arrive(registers: usize, site: usize) {
     let exec = exec::get();
     if core::mem::take(&mut exec.outside) != 0 {
         changed();
@@ -164,7 +170,7 @@ pub fn arrive(registers: usize) {
     if !spin.is_idle() {
         return;
     }
-    let Some(state) = local_state(current, registers) else { return };
+    let Some(state) = live_state(current, site).or_else(|| local_state(current, registers)) else { return };
     if spin.seen[..spin.seen_count as usize].contains(&state) {
         spin.waits = true;
         return;
@@ -174,6 +180,18 @@ pub fn arrive(registers: usize) {
     }
     spin.seen[spin.seen_count as usize] = state;
     spin.seen_count += 1;
+}
+
+/// A hash of what is live of a thread that stands before an operation, if that is known.
+fn live_state(thread: u16, site: usize) -> Option<u64> {
+    let mut exact = Exact(Lanes::new());
+    exec::me().pending_site = stack::innermost(site);
+    match local::walk_frames(thread, &mut exact) {
+        Ok(()) => Some(exact.0.finish()[0]),
+        // The controller tells what is missing, and this execution is run again.
+        Err(Why::Unknown) => end::finish(Outcome::Asked),
+        Err(_) => None,
+    }
 }
 
 /// A hash of everything from `registers` to the bottom of the thread's stack.

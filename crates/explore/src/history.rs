@@ -232,6 +232,11 @@ impl History {
         state.woken_by == NONE && last.is_some_and(|e| goes_to_sleep(&e.op))
     }
 
+    /// Whether another has woken a thread, which has not moved since.
+    pub fn is_woken(&self, thread: ThreadId) -> bool {
+        self.threads.get(thread.index()).is_some_and(|t| t.woken_by != NONE)
+    }
+
     /// The threads that wait on a condition variable or a futex, in the order in which they began to. Not after threads have
     /// been moved from one futex to another.
     pub fn waiters(&self, condition: ObjectId) -> Vec<ThreadId> {

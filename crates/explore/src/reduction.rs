@@ -208,10 +208,10 @@ impl<S: Strategy> Reduction<S> {
             self.reverse_races();
         }
         self.end(execution, position);
+        self.suspect(&execution.steps[..position]);
         if let Some(symmetry) = &mut self.symmetry {
             symmetry.finish_blocked(position);
         }
-        self.suspect(&execution.steps[..position]);
         self.tree.pop();
         Analysed::Blocked
     }

@@ -279,10 +279,9 @@ impl Tree {
     }
 
     pub fn pop(&mut self) {
-        if let Some(node) = self.choices.len().checked_sub(1).map(|last| &self.nodes[last]) {
-            if node.repeated && !node.ends {
-                self.endless.push(self.choices[..self.choices.len() - 1].to_vec());
-            }
+        let last = self.choices.len().saturating_sub(1);
+        if self.nodes.get(last).is_some_and(|node| node.repeated && !node.ends) {
+            self.endless.push(self.choices[..last].to_vec());
         }
         self.choices.pop();
     }

@@ -11,7 +11,7 @@ mod place;
 mod repeats;
 pub mod summary;
 pub mod text;
-mod words;
+pub mod words;
 
 pub use paint::Paint;
 pub use summary::{Counts, ErrorEntry, Summary, SymmetryCounts, Verdict};

@@ -154,6 +154,8 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>) -> String {
         }
         (OpKind::AtomicLoad | OpKind::PlainLoad, _) => format!("reads{object} again and again"),
         (OpKind::FutexWait, _) => format!("waits on futex{object}"),
+        (OpKind::AtomicCas | OpKind::AtomicRmw, _) => format!("tries to change{object} again and again"),
+        (OpKind::TryLock, _) => format!("tries to lock{object} again and again"),
         _ => format!("is about to act on{object}"),
     }
 }

@@ -297,7 +297,8 @@ impl Symmetry {
         summary: Rc<Summary>,
         history: &mut History,
     ) -> Answer {
-        if history.has_global() {
+        // A waiter that may give up is like no other that has been woken, though neither has moved since it began to wait.
+        if history.has_global() || history.is_woken(twin) != history.is_woken(thread) {
             return Answer::No;
         }
         let exchange = match self.past.twins(twin, thread, position) {
