@@ -173,6 +173,10 @@ fn says(ran: &process::Ran, message: &str) -> bool {
 
 /// The instrumented program alone does what it would have done without the pass.
 fn alone(fixture: &Fixture, level: &str) -> Result<(), Failed> {
+    // Without the pass these do not link: what they call is declared and never defined.
+    if fixture.name.starts_with("svcomp/") {
+        return Ok(());
+    }
     let run = |with| -> Result<_, Failed> {
         let program = build::program(fixture, level, with)?;
         let ran = process::run(Command::new(program).args(&fixture.header.arguments), Duration::from_secs(20));

@@ -1,4 +1,4 @@
-//! Keeps the optimiser from knowing which functions allocate and free memory.
+//! Keeps the optimiser from knowing which functions allocate and free memory, and which compare strings.
 //!
 //! If it knows, it removes a block that does not leave its function together with every access to it, stores just before
 //! `free` and stores after it; writing past the end of such a block, or using it after `free`, would be found at -O0
@@ -25,6 +25,10 @@ const NAMES: [&str; 15] = [
     "__strdup",
 ];
 
+/// Comparisons end where two strings differ. The optimiser, if it knows them, may read further: of a string that has four bytes,
+/// it reads all four at once. Those beyond the difference may be another thread's.
+const COMPARISONS: [&str; 3] = ["strcmp", "strncmp", "strstr"];
+
 /// `operator new`, `new[]`, `delete` and `delete[]`, all overloads.
 const OPERATORS: [&str; 4] = ["_Znw", "_Zna", "_Zdl", "_Zda"];
 
@@ -32,7 +36,7 @@ pub fn conceal(module: Module) {
     for function in module.functions() {
         // What a call of the function returns may be known to others, whoever declared otherwise.
         attributes::remove_from_result(function, "noalias");
-        if function.is_declaration() && is_allocator(&function.name()) {
+        if function.is_declaration() && (is_allocator(&function.name()) || COMPARISONS.contains(&&*function.name())) {
             conceal_function(module, function);
         }
     }

@@ -87,7 +87,7 @@ fn before(address: usize, raw: u32, site: usize, registers: usize) {
         return;
     }
     if shape.kind != AtomicKind::Store {
-        spin::arrive(registers, site);
+        spin::arrive(registers, Some(site));
     }
     sched::visible(op(address, &shape), 0, site);
     // Another thread may have freed the block meanwhile.

@@ -3,6 +3,7 @@
 //! It fills pages of its own, which the snapshot manages as it does the program's.
 
 use crate::cell::Global;
+use crate::interpose::streams::{self, Stream};
 use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::named_semaphores::NamedSemaphores;
@@ -47,6 +48,8 @@ pub struct Exec {
     pub changes: u64,
     /// State of libc's that is nowhere else: see `library::Hidden`.
     pub hidden: [usize; 8],
+    /// Streams that the program locks.
+    pub streams: [Stream; streams::MOST],
     /// The threads begin on a page of their own: the first ten fill one, which is all that is put back in small programs.
     page: [Page; 0],
     pub threads: [Thread; MAX_THREADS],

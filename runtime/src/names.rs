@@ -109,10 +109,10 @@ pub fn is_cxx_library(address: usize) -> bool {
 
 /// Whether an address is in a program or library with instrumented code.
 pub fn is_instrumented(address: usize) -> bool {
-    static LAST: Global<(Range<usize>, bool)> = Global::new((0..0, false));
-    let last = LAST.get();
-    if last.0.contains(&address) && last.1 {
-        return true;
+    // Where the last address without any was, and the last one with some: a caller and a callee are asked for in turns.
+    static LAST: Global<[Range<usize>; 2]> = Global::new([0..0, 0..0]);
+    if let Some(known) = LAST.get().iter().position(|l| l.contains(&address)) {
+        return known == 1;
     }
     if !modules::any() {
         return false;
@@ -129,8 +129,12 @@ pub fn is_instrumented(address: usize) -> bool {
     let Some(found) = names.loaded[..names.count].iter().find(|l| (l.start..l.end).contains(&address)) else {
         return false;
     };
-    *last = (found.start..found.end, modules::any_between(found.start, found.end));
-    last.1
+    let instrumented = modules::any_between(found.start, found.end);
+    // Modules may still come while the program starts.
+    if instrumented || crate::snapshot::is_taken() {
+        LAST.get()[instrumented as usize] = found.start..found.end;
+    }
+    instrumented
 }
 
 /// Learns what is loaded, in the order of loading.

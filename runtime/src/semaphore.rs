@@ -86,7 +86,7 @@ pub fn wait(address: usize) -> i32 {
 fn attempt(address: usize, registers: usize) -> bool {
     if snapshot::is_taken() {
         exec::get().outside &= !1;
-        spin::arrive(registers);
+        spin::arrive(registers, Some(0));
         sched::visible(op(OpKind::SemTry, address, 0xff), address, 0);
         sched::executed(if may_take(address) { OpKind::SemTaken } else { OpKind::SemTryFailed });
     }

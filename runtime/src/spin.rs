@@ -159,8 +159,8 @@ pub fn wrote(address: usize, len: usize) {
 }
 
 /// The running thread is about to do an operation that may only read; `registers` is the address of its saved registers, with
-/// its stack above them, `site` where it is. Decides whether it has to wait.
-pub fn arrive(registers: usize, site: usize) {
+/// its stack above them, `site` where it is, if it is known what is live there. Decides whether it has to wait.
+pub fn arrive(registers: usize, site: Option<usize>) {
     let exec = exec::get();
     if core::mem::take(&mut exec.outside) != 0 {
         changed();
@@ -170,7 +170,10 @@ pub fn arrive(registers: usize, site: usize) {
     if !spin.is_idle() {
         return;
     }
-    let Some(state) = live_state(current, site).or_else(|| local_state(current, registers)) else { return };
+    let Some(state) = site.and_then(|site| live_state(current, site)).or_else(|| local_state(current, registers))
+    else {
+        return;
+    };
     if spin.seen[..spin.seen_count as usize].contains(&state) {
         spin.waits = true;
         return;

@@ -202,7 +202,7 @@ fn summary(verdict: Verdict, reason: Option<&str>, errors: usize) -> Summary {
         reason: reason.map(Into::into),
         errors: vec![entry; errors],
         notes: vec![],
-        counts: Counts { executions: 362_880, blocked: 0, transitions: 0, threads: 10 },
+        counts: Counts { executions: 362_880, blocked: 0, dropped: 0, transitions: 0, threads: 10 },
         time: Duration::from_millis(3200),
         options: serde_json::Value::Null,
         symmetry: Default::default(),

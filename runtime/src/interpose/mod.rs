@@ -13,5 +13,6 @@ pub mod random;
 pub mod raw;
 pub mod refused;
 pub mod shared;
+pub mod streams;
 pub mod threads;
 pub mod time;

@@ -52,6 +52,19 @@ pub fn real(cell: &Global<usize>, name: &CStr) -> usize {
     *known
 }
 
+/// The function at an address, which is that of a function of this type.
+fn function<F: Copy>(address: usize) -> F {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    // SAFETY: as the caller says; the sizes are equal.
+    unsafe { core::mem::transmute_copy(&address) }
+}
+
+/// Whether a function is a library's and not one of the program's own that happens to have the same name: a shared library of
+/// the program may define what it likes. That is instrumented, and says for itself what it does.
+pub fn is_librarys(function: usize) -> bool {
+    !names::is_instrumented(function)
+}
+
 /// State of a library that no argument leads to, for races between those who use it.
 #[derive(Clone, Copy)]
 pub enum Hidden {
@@ -78,11 +91,12 @@ macro_rules! before {
             extern "C" fn work(arguments: &$crate::library::Arguments) -> usize {
                 static REAL: $crate::cell::Global<usize> = $crate::cell::Global::new(0);
                 const NAME: &core::ffi::CStr = $crate::library::c_name!($name);
-                if arguments.is_direct() {
+                let real = $crate::library::real(&REAL, NAME);
+                if arguments.is_direct() && $crate::library::is_librarys(real) {
                     let note: fn(&$crate::library::Arguments) = $note;
                     note(arguments);
                 }
-                $crate::library::real(&REAL, NAME)
+                real
             }
             $crate::library::args::enter!(work)
         }
@@ -101,9 +115,10 @@ macro_rules! around {
                 const NAME: &core::ffi::CStr = $crate::library::c_name!($name);
                 let direct = $crate::library::is_direct();
                 let real = $crate::library::real(&REAL, NAME);
-                // SAFETY: words in and a word out, as the C convention passes them.
+                let direct = direct && $crate::library::is_librarys(real);
+                // Words in and a word out, as the C convention passes them.
                 let real: extern "C" fn($($crate::library::word!($argument)),*) -> usize =
-                    unsafe { core::mem::transmute(real) };
+                    $crate::library::function(real);
                 if !direct {
                     return real($($argument),*);
                 }

@@ -111,7 +111,7 @@ macro_rules! scanning {
 
 fn scan(arguments: &Arguments, cell: &Global<usize>, name: &CStr, string: bool) -> usize {
     let (first, format, list) = (arguments.word(0), arguments.word(1), arguments.variable(2));
-    let direct = arguments.is_direct();
+    let direct = arguments.is_direct() && super::is_librarys(super::real(cell, name));
     if direct {
         read_string(format);
         if string {
@@ -146,7 +146,7 @@ macro_rules! scanning_input {
                 // SAFETY: that is its type.
                 let function: extern "C" fn(usize, &mut VaList) -> usize = unsafe { core::mem::transmute(function) };
                 let (format, list) = (arguments.word(0), arguments.variable(1));
-                let direct = arguments.is_direct();
+                let direct = arguments.is_direct() && super::is_librarys(function as usize);
                 let assigned = function(format, &mut list.clone());
                 if direct {
                     read_string(format);

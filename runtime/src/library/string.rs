@@ -110,9 +110,7 @@ before! {
     strverscmp: both;
     strchr: search;
     strchrnul: search;
-    index: search;
     strrchr: whole;
-    rindex: whole;
     strdup: whole;
     __strdup: whole;
     strndup: |a| { read_at_most(a.word(0), a.word(1)); };
@@ -127,10 +125,6 @@ before! {
         let count = found(a.word(1), a.word(2) as u8, a.word(3));
         read(a.word(1), count);
         write(a.word(0), count);
-    };
-    swab: |a| {
-        read(a.word(0), a.word(2));
-        write(a.word(1), a.word(2));
     };
 }
 
