@@ -398,7 +398,7 @@ impl History {
     }
 
     /// Whether a thread's last event is a wait on a futex with a time limit.
-    fn is_limited(&self, thread: ThreadId) -> bool {
+    pub fn is_limited(&self, thread: ThreadId) -> bool {
         let last = self.threads.get(thread.index()).and_then(|t| t.events.last());
         let op = last.and_then(|&e| self.events.get(e as usize)).map(|e| &e.op);
         op.is_some_and(|op| op.kind == OpKind::FutexWait && op.arg == LIMITED)
