@@ -220,7 +220,7 @@ impl History {
     }
 
     /// Whether a thread's last event is a wait with a time limit.
-    fn has_limit(&self, thread: ThreadId) -> bool {
+    pub fn has_limit(&self, thread: ThreadId) -> bool {
         let last = self.events_of(thread).last().and_then(|&e| self.events.get(e as usize));
         last.is_some_and(|e| goes_to_sleep(&e.op) && e.op.arg == TIMED)
     }

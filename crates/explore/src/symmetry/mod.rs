@@ -298,7 +298,8 @@ impl Symmetry {
         history: &mut History,
     ) -> Answer {
         // A waiter that may give up is like no other that has been woken, though neither has moved since it began to wait.
-        if history.has_global() || history.is_woken(twin) != history.is_woken(thread) {
+        let limited = history.has_limit(twin) || history.has_limit(thread);
+        if history.has_global() || limited && history.is_woken(twin) != history.is_woken(thread) {
             return Answer::No;
         }
         let exchange = match self.past.twins(twin, thread, position) {
