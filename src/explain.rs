@@ -100,6 +100,7 @@ fn reason_text(reason: u64, place: &str) -> String {
     match reason {
         why::IDENTIFIED => "it has asked for its own id (pthread_self), or was detached".to_owned(),
         why::HOLDS_LOCK => "it holds a lock".to_owned(),
+        why::WAITED_IN_VAIN => "it has waited in vain with a time limit".to_owned(),
         why::HANDLERS => "it has cleanup handlers or destructors of thread-local variables".to_owned(),
         why::OPAQUE => format!("code that was not instrumented is under way, called at {place}"),
         why::CANNOT_READ => format!("something that is live cannot be read at {place}"),

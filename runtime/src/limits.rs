@@ -118,6 +118,11 @@ pub fn give_up() {
     let exec = exec::get();
     let limit = mine();
     time::pass_until(limit.deadline);
+    if !crate::snapshot::is_taken() {
+        // Nobody else is there to change anything.
+        limit.held_back = false;
+        return;
+    }
     if core::mem::take(&mut limit.held_back) && limit.changes == exec.changes {
         limit.turns += 1;
         time::pass_until(time::since_start() + (1_000_000 << limit.turns.min(MAX_TURNS)));

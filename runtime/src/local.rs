@@ -41,6 +41,7 @@ pub enum Why {
     CannotRead = why::CANNOT_READ as u32,
     Opaque = why::OPAQUE as u32,
     TooDeep = why::TOO_DEEP as u32,
+    WaitedInVain = why::WAITED_IN_VAIN as u32,
 }
 
 /// Whether a thread stands before a plain access: a site where it is not known what is live.
@@ -150,8 +151,8 @@ pub fn is_plain(thread: &Thread) -> Result<(), Why> {
     match () {
         _ if thread.identified => Err(Why::Identified),
         _ if thread.held != 0 => Err(Why::HoldsLock),
-        _ if limits::has_given_up(thread) => Err(Why::HoldsLock),
-        _ if thread.cleanup_handlers != 0 || thread.destructors != 0 => Err(Why::Handlers),
+        _ if limits::has_given_up(thread) => Err(Why::WaitedInVain),
+        _ if thread.cleanup != 0 || thread.destructors != 0 => Err(Why::Handlers),
         _ => Ok(()),
     }
 }
@@ -247,6 +248,9 @@ pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     );
     if pending.kind == OpKind::ThreadJoin {
         sink.code(pending.arg as u64);
+    }
+    if pending.kind == OpKind::BarrierPass {
+        sink.code((thread.waits_for == 0) as u64);
     }
     for object in [pending.object, pending.object2] {
         sink.code(object.0 >> 60);

@@ -199,9 +199,8 @@ fn try_lock(address: usize, side: Side, registers: usize) -> i32 {
 pub fn lock_until(address: usize, side: Side, clock: i32, time: usize, registers: usize) -> i32 {
     crate::init::ensure();
     check(address, "a destroyed read-write lock is locked");
-    let Some(deadline) = limits::deadline(clock, time) else {
-        return if is_free(address, side) { lock(address, side) } else { EINVAL };
-    };
+    // Unlike that of a mutex, it is looked at even if there is nothing to wait for.
+    let Some(deadline) = limits::deadline(clock, time) else { return EINVAL };
     if let Some(error) = refuses(address, side) {
         return error;
     }
@@ -218,7 +217,8 @@ pub fn unlock(address: usize) -> i32 {
     check(address, "a destroyed read-write lock is unlocked");
     let lock = at(address);
     let writes = lock.writer == me();
-    if !writes && !lock.is_read_by(me()) && !(lock.readers > 0 && lock.is_crowded()) {
+    let may_be_mine = lock.is_read_by(me()) || lock.readers > 0 && lock.is_crowded();
+    if !writes && !may_be_mine {
         misuse("a read-write lock that the thread does not hold is unlocked");
     }
     if snapshot::is_taken() {

@@ -45,8 +45,6 @@ pub struct Thread {
     /// Operations in a row that changed nothing.
     pub idle_ops: u8,
     pub creator: u16,
-    /// Handlers of `pthread_cleanup_push` that are registered with libc, in C without exceptions.
-    pub cleanup_handlers: u16,
     /// The operation it is about to do, once it has reached one: `Exec::pending` tells.
     pub pending: Op,
     /// Raw address of the object of that operation, for those whose being enabled depends on it.
@@ -66,6 +64,8 @@ pub struct Thread {
     /// Orders waiters: the number of the step at which it began to wait.
     pub waits_since: u32,
     pub result: usize,
+    /// Handlers of `pthread_cleanup_push` in C without exceptions: the buffer of the newest.
+    pub cleanup: usize,
     /// Destructors of thread-locals: the newest block of the list.
     pub destructors: usize,
     /// The robust mutexes that it holds: the last one taken.

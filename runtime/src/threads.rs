@@ -123,6 +123,9 @@ pub fn join(handle: usize) -> Result<usize, i32> {
     let exec = exec::get();
     races::detector().thread_joined(exec.current, number);
     let thread = &mut exec.threads[number as usize];
+    if thread.joining != Joining::Joinable {
+        misuse("a thread that another has joined or detached meanwhile is joined");
+    }
     thread.joining = Joining::Joined;
     Ok(thread.result)
 }

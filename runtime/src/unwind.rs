@@ -1,10 +1,13 @@
 //! `pthread_exit`: unwinds the thread's stack, so that destructors and cleanup handlers run, and then ends it.
+//!
+//! Handlers of `pthread_cleanup_push` are either destructors that the unwinder finds (C++, and C with exceptions), or a
+//! `setjmp` buffer each, in a list per thread: when unwinding comes to the frame of the newest one it is jumped to. It runs its
+//! handler, and unwinding goes on from there.
 
-use crate::end;
 use crate::exec;
 use crate::pool;
 use crate::threads;
-use core::arch::naked_asm;
+use core::arch::{asm, naked_asm};
 use core::ffi::CStr;
 
 /// The beginning of the C++ ABI's `_Unwind_Exception`, with room for the unwinder's private part.
@@ -15,11 +18,67 @@ struct Exception {
     private: [usize; 6],
 }
 
+/// libc's `__pthread_unwind_buf_t`.
+#[repr(C)]
+struct Buffer {
+    /// As `setjmp` leaves it: the sixth is the stack pointer.
+    registers: [usize; 8],
+    mask_was_saved: i32,
+    /// The buffer that was pushed before.
+    before: usize,
+    private: [usize; 3],
+}
+
 const END_OF_STACK: i32 = 16;
 const NO_REASON: i32 = 0;
 
+#[allow(clippy::mut_from_ref)]
+fn buffer(address: usize) -> &'static mut Buffer {
+    // SAFETY: the macro in libc's header passes one, on the stack of the thread.
+    unsafe { &mut *(address as *mut Buffer) }
+}
+
+pub fn push_handler(address: usize) {
+    buffer(address).before = core::mem::replace(&mut exec::me().cleanup, address);
+}
+
+pub fn pop_handler(address: usize) {
+    exec::me().cleanup = buffer(address).before;
+}
+
+/// Where the stack was when a handler was pushed. libc hides it with a secret of the thread control block's.
+fn stack_pointer(buffer: &Buffer) -> usize {
+    let guard: usize;
+    // SAFETY: reads a word of the thread control block, where libc keeps the secret.
+    unsafe { asm!("mov {}, fs:[0x30]", out(reg) guard, options(nostack, readonly)) };
+    buffer.registers[6].rotate_right(17) ^ guard
+}
+
+fn libc<T: Copy>(name: &CStr) -> Option<T> {
+    let function = pool::libc_function(name);
+    // SAFETY: callers name the function's type.
+    (!function.is_null()).then(|| unsafe { core::mem::transmute_copy(&function) })
+}
+
+/// Runs the newest handler, which calls [`unwind_next`].
+fn jump(address: usize) -> ! {
+    exec::get().outside = 1;
+    if let Some(longjmp) = libc::<extern "C" fn(usize, i32) -> !>(c"longjmp") {
+        longjmp(address, 1);
+    }
+    crate::end::quit(74)
+}
+
 /// Called by the unwinder for each frame; `argument` is the thread's result.
-extern "C" fn stop(_: i32, actions: i32, _: u64, _: usize, _: usize, argument: usize) -> i32 {
+extern "C" fn stop(_: i32, actions: i32, _: u64, _: usize, context: usize, argument: usize) -> i32 {
+    let newest = exec::me().cleanup;
+    if newest != 0 {
+        let frame = libc::<extern "C" fn(usize) -> usize>(c"_Unwind_GetCFA").map_or(0, |f| f(context));
+        if actions & END_OF_STACK != 0 || frame >= stack_pointer(buffer(newest)) {
+            exec::me().result = argument;
+            jump(newest);
+        }
+    }
     if actions & END_OF_STACK != 0 {
         threads::finish(argument);
     }
@@ -41,17 +100,39 @@ struct Unwinding {
 
 extern "C" fn prepare(result: usize) -> Unwinding {
     let exec = exec::get();
-    if exec::me().cleanup_handlers > 0 {
-        end::unsupported(format_args!("pthread_exit() with handlers of pthread_cleanup_push() is not supported yet"));
-    }
     let function = unwinder();
     let exception = exec.heap.allocate(exec.current, size_of::<Exception>(), 16, 0) as *mut Exception;
     if function == 0 || exception.is_null() {
+        let newest = exec::me().cleanup;
+        if newest != 0 {
+            exec::me().result = result;
+            jump(newest);
+        }
         threads::finish(result);
     }
     // SAFETY: a fresh block of that size.
     unsafe { exception.write(Exception { class: 0, cleanup: 0, private: [0; 6] }) };
     Unwinding { function, exception: exception as usize }
+}
+
+/// A handler has run: what the thread was going to end with.
+extern "C" fn handler_has_run(address: usize) -> usize {
+    pop_handler(address);
+    exec::me().result
+}
+
+/// Goes on with ending the thread.
+#[unsafe(naked)]
+pub unsafe extern "C" fn unwind_next(_buffer: usize) -> ! {
+    naked_asm!(
+        "push rdi",
+        "call {has_run}",
+        "pop rcx",
+        "mov rdi, rax",
+        "jmp {exit}",
+        has_run = sym handler_has_run,
+        exit = sym exit_thread,
+    )
 }
 
 /// Ends the running thread with a result. A tail call into the unwinder: no frame of Rust's may lie on the stack that is

@@ -104,6 +104,7 @@ pub mod why {
     pub const CANNOT_READ: u64 = 6;
     pub const OPAQUE: u64 = 7;
     pub const TOO_DEEP: u64 = 8;
+    pub const WAITED_IN_VAIN: u64 = 9;
 }
 
 /// Where the stack of a created thread is, as objects: the first, and the length in bytes.

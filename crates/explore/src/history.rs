@@ -232,9 +232,9 @@ impl History {
         state.woken_by == NONE && last.is_some_and(|e| goes_to_sleep(&e.op))
     }
 
-    /// Whether another has woken a thread, which has not moved since.
-    pub fn is_woken(&self, thread: ThreadId) -> bool {
-        self.threads.get(thread.index()).is_some_and(|t| t.woken_by != NONE)
+    /// Whether a thread waits with a time limit and has not been woken.
+    pub fn may_give_up(&self, thread: ThreadId) -> bool {
+        self.is_waiting(thread) && self.has_limit(thread)
     }
 
     /// The threads that wait on a condition variable or a futex, in the order in which they began to. Not after threads have

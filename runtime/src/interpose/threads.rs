@@ -140,14 +140,21 @@ pub extern "C" fn __cxa_thread_atexit_impl(function: usize, object: usize, libra
 
 /// `pthread_cleanup_push` of C code that is compiled without exceptions.
 #[unsafe(no_mangle)]
-pub extern "C" fn __pthread_register_cancel(_buffer: usize) {
-    exec::me().cleanup_handlers += 1;
+pub extern "C" fn __pthread_register_cancel(buffer: usize) {
+    init::ensure();
+    unwind::push_handler(buffer);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn __pthread_unregister_cancel(_buffer: usize) {
-    let handlers = &mut exec::me().cleanup_handlers;
-    *handlers = handlers.saturating_sub(1);
+pub extern "C" fn __pthread_unregister_cancel(buffer: usize) {
+    unwind::pop_handler(buffer);
+}
+
+/// A handler has run, and the thread goes on ending.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __pthread_unwind_next(_buffer: usize) -> ! {
+    naked_asm!("jmp {}", sym unwind::unwind_next)
 }
 
 #[unsafe(no_mangle)]

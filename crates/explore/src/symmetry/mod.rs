@@ -298,8 +298,7 @@ impl Symmetry {
         history: &mut History,
     ) -> Answer {
         // A waiter that may give up is like no other that has been woken, though neither has moved since it began to wait.
-        let limited = history.has_limit(twin) || history.has_limit(thread);
-        if history.has_global() || limited && history.is_woken(twin) != history.is_woken(thread) {
+        if history.has_global() || history.may_give_up(twin) != history.may_give_up(thread) {
             return Answer::No;
         }
         let exchange = match self.past.twins(twin, thread, position) {
@@ -308,7 +307,8 @@ impl Symmetry {
             Twins::Ask => return Answer::Ask,
         };
         let (actor, op) = (exchange.thread(actor), exchange.op(&op));
-        if summary.is_partial() {
+        // Which wait takes which post is not exchanged with the threads as the rule has it.
+        if summary.is_partial() || summary.has_semaphores() {
             return Answer::No;
         }
         self.past.catch_up(history);

@@ -113,7 +113,17 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
     for (i, handle) in thread.handles.iter().enumerate().filter(|(i, _)| live & 1 << (8 + i) != 0) {
         (i, handle).hash(&mut hasher);
     }
-    (thread.loops, thread.vain, thread.turn, thread.phase).hash(&mut hasher);
+    let phase = match thread.phase {
+        Phase::Running => 0,
+        Phase::Waiting | Phase::Woken | Phase::Ended => 1,
+        Phase::Limited => 2,
+        Phase::Arrived => 3,
+        Phase::Released => 4,
+        Phase::Stuck => 5,
+        Phase::Futex(_, false) | Phase::FutexWoken => 6,
+        Phase::Futex(_, true) => 7,
+    };
+    (thread.loops, thread.vain, thread.turn, phase).hash(&mut hasher);
     // What it is told when it is woken is known already.
     if let (Phase::Woken | Phase::Released, Some(Instr::WaitLimit(_, _, r) | Instr::Barrier(_, r))) =
         (thread.phase, table.instr(thread.code, thread.pc))

@@ -178,3 +178,23 @@ fn one_of_three_is_joined() {
         rest.to_vec(),
     ]);
 }
+
+/// Three threads compete for one post; two of them are alike then, and main joins one of these.
+#[test]
+fn who_takes_the_only_post() {
+    use crate::program::{Instr::*, View};
+    let half = |cell| View { from: 2, lanes: 1, ..View::whole(cell) };
+    let wide = View { wide: true, ..View::whole(0) };
+    let codes = vec![
+        vec![Create(1, 1), Create(2, 2), Create(3, 3), JoinResult(3, 1), PlainStore(1, 2), JoinResult(2, 2)],
+        vec![Load(0, half(0)), If(0, 1, 1), Post(0), Acquire(0)],
+        vec![Acquire(0), Store(View { lanes: 2, ..half(0) }, 2)],
+        vec![Add(1, wide, 1), Load(0, half(1)), Acquire(0)],
+    ];
+    let program = Program { codes, recursive: 0 };
+    for rule in [Rule::SOUND, Rule { selective: false, ..Rule::SOUND }] {
+        for algorithm in [Algorithm::Source, Algorithm::Dpor] {
+            assert!(!fails(&program, algorithm, rule), "{algorithm:?} with {rule:?}");
+        }
+    }
+}
