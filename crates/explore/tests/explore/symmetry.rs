@@ -114,7 +114,7 @@ fn each_part_of_the_rule_is_needed() {
         ("third threads", Rule { third: false, ..sound }, &[Kind::Creation, Kind::Atomics], 8_000),
         ("mixed accesses", Rule { mixed: false, ..sound }, &[Kind::Creation, Kind::Atomics], 8_000),
         ("visible operations", Rule { visible: false, ..sound }, &KINDS, 3_000),
-        ("blocked operations", Rule { pending: false, ..sound }, &[Kind::Locks, Kind::Conditions], 12_000),
+        ("blocked operations", Rule { pending: false, ..sound }, &[Kind::Conditions], 10_000),
         ("joins", Rule { joins: false, ..sound }, &KINDS, 2_000),
         ("blocked joins", Rule { pending_joins: false, ..sound }, &KINDS, 8_000),
         ("results", Rule { results: false, ..sound }, &[Kind::Atomics, Kind::Mixed], 12_000),
