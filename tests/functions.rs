@@ -138,9 +138,12 @@ fn defines(text: &str, name: &str) -> bool {
         format!("fn {name}("),
         format!("    {name}: "),
         format!("    {name} via "),
+        format!("    {name} => "),
         format!("export_name = \"{name}\""),
     ];
-    marks.iter().any(|m| text.contains(m.as_str()))
+    let call = format!("    {name}(");
+    let passed_on = |line: &str| line.starts_with(&call) && line.contains(") = ");
+    marks.iter().any(|m| text.contains(m.as_str())) || text.lines().any(passed_on)
 }
 
 fn demangled(names: &BTreeSet<String>) -> Vec<String> {

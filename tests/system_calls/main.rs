@@ -181,7 +181,7 @@ fn the_kernel_does_the_same() {
 }
 
 /// What is refused, and a part of the message that names it.
-const REFUSED: [(&str, &str); 24] = [
+const REFUSED: [(&str, &str); 23] = [
     ("fork", "calls fork()"),
     ("raw-fork", "calls fork()"),
     ("raw-clone", "makes a thread with clone()"),
@@ -197,7 +197,6 @@ const REFUSED: [(&str, &str); 24] = [
     ("symlink", "calls symlink() on 'link.txt'"),
     ("rename-directory", "calls rename() on"),
     ("flock", "calls flock() on"),
-    ("futex", "waits on a futex"),
     ("alarm", "calls alarm()"),
     ("pause", "calls pause()"),
     ("kill-other", "send a signal to 1"),
