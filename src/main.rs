@@ -7,6 +7,7 @@ mod describe;
 mod divergence;
 mod exit;
 mod explain;
+mod failing;
 mod flags;
 mod interrupt;
 mod notes;
@@ -16,6 +17,8 @@ mod replay;
 mod run;
 mod search;
 mod session;
+mod simplify;
+mod source;
 mod subject;
 mod traces;
 

@@ -74,6 +74,7 @@ pub fn finish(outcome: Outcome) -> ! {
     crate::footprint::end_step();
     write_pending();
     channel::header().current_thread = exec::get().current as u32;
+    crate::debugger::end(outcome);
     crate::cycle::leave(outcome)
 }
 
@@ -127,6 +128,7 @@ pub fn watchdog() -> ! {
 fn end_worker(outcome: Outcome) -> ! {
     write_pending();
     channel::header().current_thread = exec::get().current as u32;
+    crate::debugger::end(outcome);
     channel::answer(outcome);
     quit(0)
 }
@@ -221,6 +223,7 @@ pub fn stuck() -> ! {
 
 fn write_pending() {
     sched::end_trace();
+    crate::accesses::finish();
     let exec = exec::get();
     let mut writer = Writer::new(PENDING_OFFSET, PENDING_BYTES);
     let mut count = 0;

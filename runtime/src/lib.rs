@@ -13,11 +13,13 @@
 #![no_std]
 
 mod access;
+mod accesses;
 mod atomics;
 mod cell;
 mod channel;
 mod cond;
 mod cycle;
+mod debugger;
 mod destructors;
 mod dispatch;
 mod end;

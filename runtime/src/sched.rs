@@ -63,6 +63,7 @@ pub fn reset() {
     crate::output::reset();
     crate::races::begin_execution();
     crate::watch::reset();
+    crate::accesses::reset();
     crate::footprint::reset();
 }
 
@@ -90,6 +91,7 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     suspend();
     exec::get().pending.remove(exec::get().current);
     spin::wipe();
+    crate::debugger::step();
     last_step().map_or(0, |step| step.alternative)
 }
 

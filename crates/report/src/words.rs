@@ -128,6 +128,8 @@ mod tests {
             values: None,
             alternatives: 1,
             location: 0,
+            id: 0,
+            id2: 0,
         }
     }
 
