@@ -177,6 +177,7 @@ impl Describe<'_> {
             location: places.number(frames, self.sites),
             id: op.object.0,
             id2: op.object2.0,
+            mask: op.mask,
         }
     }
 
@@ -224,7 +225,7 @@ impl Places {
         number
     }
 
-    fn number_of(&mut self, location: &Location) -> u32 {
+    pub fn number_of(&mut self, location: &Location) -> u32 {
         if let Some(number) = self.numbers.get(location) {
             return *number;
         }

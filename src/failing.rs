@@ -35,13 +35,21 @@ pub fn file(
     let mut failure = describe.failure(kind, ended, &error, past);
     let mut places = Places::default();
     let mut events = describe.events(past, &mut places);
-    let wanted = interesting(&particulars.accesses, &error, &options);
+    let line = failure.location.clone().filter(|l| l.line != 0);
+    let on_the_line = |site: u32| {
+        let frames = sites.frames(site);
+        line.as_ref().is_some_and(|line| frames.iter().any(|f| (&f.file, f.line) == (&line.file, line.line)))
+    };
+    let wanted = interesting(&particulars.accesses, &error, &options, &on_the_line);
     let mut accesses: Vec<PlainAccessEvent> = wanted.iter().map(|a| describe.access(a, &mut places)).collect();
     if options.visible_all {
         give_values(&mut events, &particulars.accesses);
     }
     let blocks = Blocks::new(&particulars.blocks, &sites);
     blocks.rename(&mut events, &mut accesses, &mut failure, error.object);
+    for place in failure.location.iter().chain(failure.waits.iter().filter_map(|w| w.location.as_ref())) {
+        places.number_of(place);
+    }
     let threads = threads(&events, &places.locations, &describe, past, &failure, &particulars);
     let source = source::near(&places.locations, &failure);
     TraceFile {
@@ -75,9 +83,14 @@ fn look_again(
     Some((again.stacks, again.particulars))
 }
 
-/// The accesses to memory that one thread writes and another one uses, and those at the place of the error. What is on the
-/// way to be written when the execution ends has not been written.
-fn interesting(all: &[RawAccess], error: &RawError, options: &ExecutionOptions) -> Vec<RawAccess> {
+/// The accesses to memory that one thread writes and another one uses, and those to memory that the thread of the error used
+/// on its line. What is on the way to be written when the execution ends has not been written.
+fn interesting(
+    all: &[RawAccess],
+    error: &RawError,
+    options: &ExecutionOptions,
+    on_the_line: &dyn Fn(u32) -> bool,
+) -> Vec<RawAccess> {
     if options.visible_all {
         return vec![];
     }
@@ -88,10 +101,13 @@ fn interesting(all: &[RawAccess], error: &RawError, options: &ExecutionOptions) 
         entry.1 |= access.writes;
     }
     let shared = |a: &RawAccess| users.get(&a.object.0).is_some_and(|(threads, written)| threads.len() > 1 && *written);
-    let at_the_error = |a: &RawAccess| {
-        u32::from(a.thread.0) == error.thread && (a.object == error.object || a.site == error.site) && error.site != 0
-    };
-    let mut wanted: Vec<RawAccess> = all.iter().filter(|a| shared(a) || at_the_error(a)).copied().collect();
+    let involved: BTreeSet<u64> = all
+        .iter()
+        .filter(|a| u32::from(a.thread.0) == error.thread && on_the_line(a.site))
+        .map(|a| a.object.0)
+        .collect();
+    let is_involved = |a: &RawAccess| involved.contains(&a.object.0) || a.object == error.object;
+    let mut wanted: Vec<RawAccess> = all.iter().filter(|a| shared(a) || is_involved(a)).copied().collect();
     if let (Some(last), Some(kept)) = (all.last(), wanted.last_mut())
         && last == kept
         && kept.writes

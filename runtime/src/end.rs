@@ -216,7 +216,11 @@ pub fn stuck() -> ! {
         describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
         finish(Outcome::Deadlock)
     };
-    let site = exec::get().threads[number as usize].pending_site;
+    let exec = exec::get();
+    let site = exec.threads[number as usize].pending_site;
+    // The error is the spinning thread's, whoever ran last.
+    exec.threads[exec.current as usize].top = exec.top;
+    (exec.current, exec.top) = (number, exec.threads[number as usize].top);
     let text = format_args!("thread {number} spins, and no other thread will ever write to what it reads");
     error(ErrorKind::Livelock, &Details::at(site), text)
 }

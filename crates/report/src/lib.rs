@@ -4,14 +4,20 @@
 //! shown from a [`symdpor_trace::TraceFile`], whether it was just made or read back.
 #![forbid(unsafe_code)]
 
+mod conclusion;
+mod facts;
 mod interleaving;
 pub mod json;
 pub mod paint;
 mod place;
 mod repeats;
+mod rows;
+mod stacks;
 pub mod summary;
 pub mod text;
+mod threads;
 mod words;
+mod wrap;
 
 pub use paint::Paint;
 pub use summary::{Counts, ErrorEntry, Summary, SymmetryCounts, Verdict};

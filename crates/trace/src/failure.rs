@@ -181,6 +181,8 @@ pub struct Event {
     /// What `object` and `object2` are, whatever they are called: equal numbers are the same memory. 0 for none.
     pub id: u64,
     pub id2: u64,
+    /// The bytes of the first that are touched.
+    pub mask: u8,
 }
 
 /// A plain access within a step.

@@ -220,6 +220,7 @@ mod tests {
                 location: 1,
                 id: 0,
                 id2: 0,
+                mask: 0,
             }],
             accesses: vec![PlainAccessEvent {
                 step: 1,
