@@ -187,6 +187,7 @@ impl Describe<'_> {
             step: raw.step,
             thread: raw.thread,
             write: raw.writes,
+            frees: raw.frees,
             size: raw.len,
             object: self.sites.name(raw.site).unwrap_or_else(|| self.globals.describe(raw.object, raw.mask)),
             id: raw.object.0,

@@ -9,6 +9,7 @@ mod exit;
 mod explain;
 mod failing;
 mod flags;
+mod gdb;
 mod interrupt;
 mod notes;
 mod options;

@@ -68,6 +68,18 @@ pub fn note(address: usize, len: usize, writes: bool, site: usize) {
     }
 }
 
+/// The write that was noted last frees a block.
+pub fn frees() {
+    let used = channel::header().accesses_len as usize;
+    if is_on() && used >= size_of::<AccessRecord>() && used <= ACCESSES_BYTES {
+        *OPEN.get() = None;
+        let at = channel::region(ACCESSES_OFFSET) + used - size_of::<AccessRecord>();
+        // SAFETY: the last record that was written.
+        let record = unsafe { &mut *(at as *mut AccessRecord) };
+        record.flags = access_flags::WRITES | access_flags::FREES;
+    }
+}
+
 /// A step is about to be made on this object.
 pub fn step(object: ObjectId) {
     settle();

@@ -23,13 +23,14 @@ pub struct Table {
     count: u32,
     current: u32,
     step: u32,
-    reserved: u32,
+    /// Once it has ended.
+    outcome: u32,
     threads: [Entry; MAX_THREADS],
 }
 
 #[unsafe(no_mangle)]
 pub static symdpor_debug_table: Global<Table> =
-    Global::new(Table { count: 0, current: 0, step: 0, reserved: 0, threads: [Entry { sp: 0, life: 0 }; MAX_THREADS] });
+    Global::new(Table { count: 0, current: 0, step: 0, outcome: 0, threads: [Entry { sp: 0, life: 0 }; MAX_THREADS] });
 
 /// The running thread is about to make this step, counted from 1.
 #[unsafe(no_mangle)]
@@ -42,7 +43,8 @@ pub extern "C" fn symdpor_debug_step(number: u32) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn symdpor_debug_end(outcome: u32) {
-    core::hint::black_box(outcome);
+    // Not the same code as above: the linker would make one function of the two.
+    symdpor_debug_table.get().outcome = core::hint::black_box(outcome);
 }
 
 /// Called in the context of a thread that has been chosen.
@@ -54,10 +56,13 @@ pub fn step() {
     }
 }
 
+/// There is no execution after this one.
 pub fn end(outcome: Outcome) {
-    if channel::says(options::DEBUGGER) {
+    if channel::says(options::DEBUGGER) && outcome != Outcome::Again {
         show_threads();
+        channel::answer(outcome);
         symdpor_debug_end(outcome as u32);
+        crate::end::quit(0);
     }
 }
 

@@ -101,6 +101,8 @@ pub mod access_flags {
     pub const WRITES: u16 = 1;
     /// The values are known.
     pub const VALUES: u16 = 2;
+    /// It is no write but the end of the block.
+    pub const FREES: u16 = 4;
 }
 
 /// `Header::command`: the low 8 bits; the sequence number is above them.

@@ -5,7 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod conclusion;
+mod edges;
 mod facts;
+pub mod gdb;
+pub mod html;
 mod interleaving;
 pub mod json;
 pub mod paint;

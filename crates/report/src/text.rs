@@ -71,7 +71,7 @@ pub fn headline(failure: &Failure) -> String {
 }
 
 /// The same for people: threads have names, and an assertion's place follows anyway.
-fn headline_of(failure: &Failure, name: &dyn Fn(ThreadId) -> String) -> String {
+pub fn headline_of(failure: &Failure, name: &dyn Fn(ThreadId) -> String) -> String {
     match (&failure.race, failure.kind) {
         (Some(race), _) => race_headline(race, name),
         (None, FailureKind::Deadlock) if failure.message.is_empty() => deadlock_headline(failure),

@@ -72,6 +72,9 @@ fn access(event: &Event) -> String {
 pub fn plain_access(access: &PlainAccessEvent) -> String {
     let object = named(&access.object);
     let size = access.size.min(8) as u8;
+    if access.frees {
+        return format!("free{object}");
+    }
     match (access.write, access.values) {
         (false, Some((_, value))) => format!("read{object} = {}", number(value, size)),
         (false, None) => format!("read{object}"),

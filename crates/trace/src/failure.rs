@@ -192,6 +192,8 @@ pub struct PlainAccessEvent {
     pub step: u32,
     pub thread: ThreadId,
     pub write: bool,
+    /// A write that frees the block.
+    pub frees: bool,
     /// Bytes touched.
     pub size: u32,
     pub object: String,

@@ -226,6 +226,7 @@ mod tests {
                 step: 1,
                 thread: ThreadId(0),
                 write: true,
+                frees: false,
                 size: 4,
                 object: "x".into(),
                 id: 5,

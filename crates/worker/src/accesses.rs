@@ -21,6 +21,8 @@ pub struct RawAccess {
     pub step: u32,
     pub thread: ThreadId,
     pub writes: bool,
+    /// It frees the block.
+    pub frees: bool,
     pub site: u32,
     pub len: u32,
     pub object: ObjectId,
@@ -68,7 +70,8 @@ fn read_access(reader: &mut Reader<'_>) -> Result<RawAccess, Damaged> {
     reader.u32()?;
     let values = (reader.u64()?, reader.u64()?);
     let values = (flags & access_flags::VALUES != 0).then_some(values);
-    Ok(RawAccess { step, thread, writes: flags & access_flags::WRITES != 0, site, len, object, mask, values })
+    let (writes, frees) = (flags & access_flags::WRITES != 0, flags & access_flags::FREES != 0);
+    Ok(RawAccess { step, thread, writes, frees, site, len, object, mask, values })
 }
 
 fn read_name(reader: &mut Reader<'_>) -> Result<(ThreadId, String), Damaged> {

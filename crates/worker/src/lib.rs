@@ -8,6 +8,7 @@ pub mod accesses;
 pub mod bytes;
 pub mod channel;
 mod cpu;
+pub mod debug;
 pub mod decode;
 pub mod error;
 pub mod footprints;
