@@ -62,7 +62,7 @@
   threads.forEach((_, lane) => {
     const mine = rows.map((r, i) => [r, i]).filter(([r]) => r.thread === lane).map(([, i]) => i);
     if (mine.length < 2) return;
-    picture.insertBefore(svg("line", { class: "lane", x1: x(lane), x2: x(lane), y1: y(mine[0]), y2: y(mine[mine.length - 1]), "stroke-width": 2 }), groups[0].nextSibling);
+    picture.insertBefore(svg("line", { class: "lane", x1: x(lane), x2: x(lane), y1: y(mine[0]), y2: y(mine[mine.length - 1]), "stroke-width": 2 }), groups[0]);
   });
   const arrows = edges.map(([from, to, kind]) => {
     const [x1, y1, x2, y2] = [x(rows[from].thread), y(from), x(rows[to].thread), y(to)];
@@ -70,7 +70,7 @@
     const bend = (y2 - y1) / 2;
     const path = svg("path", { class: "edge " + kind, "marker-end": "url(#tip)", d: `M${x1 + side},${y1} C${x1 + side * 3},${y1 + bend} ${x2 - side * 3},${y2 - bend} ${x2 - side},${y2}` });
     path.append(svg("title", {}, kind));
-    picture.append(path);
+    picture.insertBefore(path, groups[0]);
     return { from, to, path };
   });
   at("canvas").append(picture);
