@@ -69,11 +69,7 @@ pub fn file(
 }
 
 /// The same execution, watched, shows stacks of steps and earlier accesses.
-fn look_again(
-    session: &mut Session,
-    kind: FailureKind,
-    error: &mut RawError,
-) -> Option<(Vec<RawStack>, Particulars)> {
+fn look_again(session: &mut Session, kind: FailureKind, error: &mut RawError) -> Option<(Vec<RawStack>, Particulars)> {
     let again = session.watch(error.object, &mut || false)?;
     if kind == FailureKind::DataRace && again.outcome == Outcome::Error {
         let earlier = again.error.into_iter().flat_map(|e| e.stacks);
@@ -156,15 +152,10 @@ impl<'a> Blocks<'a> {
         Some(format!("{inside}block of {} bytes{}", block.size, from.unwrap_or_default()))
     }
 
-    fn rename(
-        &self,
-        events: &mut [Event],
-        accesses: &mut [PlainAccessEvent],
-        failure: &mut Failure,
-        object: ObjectId,
-    ) {
+    fn rename(&self, events: &mut [Event], accesses: &mut [PlainAccessEvent], failure: &mut Failure, object: ObjectId) {
         let better = |name: &mut String, id: u64| {
-            if name.starts_with("heap+0x") && ObjectId(id).region() == Region::Heap
+            if name.starts_with("heap+0x")
+                && ObjectId(id).region() == Region::Heap
                 && let Some(block) = self.name(ObjectId(id))
             {
                 *name = block;

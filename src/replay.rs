@@ -3,8 +3,8 @@
 use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::flags::{ReplayFlags, ShowFlags};
-use crate::interrupt::Interrupt;
 use crate::gdb;
+use crate::interrupt::Interrupt;
 use crate::options::{channel_bits, step_timeout};
 use crate::search::{Limits, Listener, Search, Stop};
 use crate::session::Session;

@@ -141,18 +141,8 @@ mod tests {
     #[test]
     fn variants_keep_the_order_of_each_thread() {
         let all: Vec<Vec<Choice>> = variants(&schedule(&[0, 1, 2, 1])).collect();
-        let expected: [&[u16]; 10] = [
-            &[],
-            &[0],
-            &[0, 1],
-            &[0, 1, 2],
-            &[0, 1, 1, 2],
-            &[0, 2, 1, 1],
-            &[0, 1, 2],
-            &[0, 1, 1],
-            &[0, 2],
-            &[1, 2, 1],
-        ];
+        let expected: [&[u16]; 10] =
+            [&[], &[0], &[0, 1], &[0, 1, 2], &[0, 1, 1, 2], &[0, 2, 1, 1], &[0, 1, 2], &[0, 1, 1], &[0, 2], &[1, 2, 1]];
         assert_eq!(all, expected.map(schedule));
     }
 }

@@ -25,7 +25,8 @@ fn document(failed: &Failed, keys: &[&str]) -> Option<String> {
     };
     let page = page(failed);
     let html = std::fs::read_to_string(&page).expect("it was just written");
-    let press = |k: &&str| format!("document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{k}', bubbles: true}}));");
+    let press =
+        |k: &&str| format!("document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{k}', bubbles: true}}));");
     let script: String = keys.iter().map(press).collect();
     let html = html.replace("</body>", &format!("<script>{script}</script></body>"));
     std::fs::write(&page, html).expect("it is ours");

@@ -13,7 +13,8 @@ fn debug(failed: &Failed, flags: &[&str], commands: &str) -> Option<(String, Opt
     }
     let mut command = tool::symdpor();
     command.current_dir(tool::root()).args(["replay", "--gdb"]).args(flags).arg(&failed.trace);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     child.stdin.take().expect("a pipe").write_all(commands.as_bytes()).expect("gdb reads");
     let output = child.wait_with_output().expect("it ends");
     let said = [output.stdout, output.stderr].concat();

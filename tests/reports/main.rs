@@ -1,8 +1,8 @@
 //! Reports of real failures: as text, as a page in a browser, under gdb; and schedules made simple.
 
+mod browser;
 #[path = "../common/mod.rs"]
 mod common;
-mod browser;
 mod gdb;
 mod simple;
 mod text;

@@ -35,7 +35,14 @@ fn without_addresses(report: &str) -> String {
 
 #[test]
 fn races() {
-    ["races/write_write.c", "races/heap_block.c", "races/joined_one.c", "litmus/message_passing_relaxed.c", "cpp/vector_race.cpp"].map(check);
+    [
+        "races/write_write.c",
+        "races/heap_block.c",
+        "races/joined_one.c",
+        "litmus/message_passing_relaxed.c",
+        "cpp/vector_race.cpp",
+    ]
+    .map(check);
 }
 
 #[test]

@@ -13,8 +13,8 @@ use symdpor_trace::file::TraceFile;
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const CODE: &str = include_str!("page/page.js");
-/// The conclusion is broken into lines of this length at most; the browser may break them again.
-const WIDTH: usize = 100;
+/// The conclusion is broken into lines by the browser.
+const WIDTH: usize = 200;
 
 pub fn page(file: &TraceFile, directory: &str) -> String {
     let threads = Threads::new(file);

@@ -42,10 +42,14 @@ pub fn table(file: &TraceFile, threads: &Threads, options: &TextOptions) -> Stri
                 Entry::Row(row) => text.push_str(&layout.row(&rows[*row], threads)),
                 Entry::Private(thread, steps) => {
                     let who = threads.name(*thread);
-                    text.push_str(&layout.note(&format!("... {steps} steps of {who} that concern no other thread ...")));
+                    text.push_str(
+                        &layout.note(&format!("... {steps} steps of {who} that concern no other thread ...")),
+                    );
                 }
             },
-            Item::Repeated { steps: 1, times } => text.push_str(&layout.note(&format!("... the same {times} times more ..."))),
+            Item::Repeated { steps: 1, times } => {
+                text.push_str(&layout.note(&format!("... the same {times} times more ...")))
+            }
             Item::Repeated { steps, times } => {
                 text.push_str(&layout.note(&format!("... these {steps} lines {times} times more ...")));
             }
@@ -206,16 +210,20 @@ fn columns(all: &[ThreadId], threads: &Threads, shown: &[&Row], room: usize) -> 
         let texts = shown.iter().filter(|r| r.thread == thread).map(|r| r.text.chars().count());
         texts.chain([threads.name(thread).chars().count()]).max().unwrap_or(0) + 2
     };
+    // What cannot be broken has to fit.
+    let least = |thread: ThreadId| {
+        let words = shown.iter().filter(|r| r.thread == thread).flat_map(|r| r.text.split(' '));
+        let longest = words.map(|w| w.chars().count()).max().unwrap_or(0).max(threads.name(thread).chars().count());
+        (longest + 2).max(*COLUMN.start())
+    };
+    let least: Vec<usize> = all.iter().map(|t| least(*t)).collect();
     let mut widths: Vec<usize> =
-        all.iter().map(|t| wanted(*t).clamp(*COLUMN.start(), *COLUMN.end())).collect();
+        all.iter().zip(&least).map(|(t, l)| wanted(*t).clamp(*l, (*COLUMN.end()).max(*l))).collect();
     // The widest gives way first: its texts are broken into lines.
     while widths.iter().sum::<usize>() > room {
-        let Some(widest) = widths.iter_mut().max().filter(|w| **w > *COLUMN.start()) else { return vec![] };
+        let can = widths.iter_mut().zip(&least).filter(|(w, l)| **w > **l);
+        let Some((widest, _)) = can.max_by_key(|(w, _)| **w) else { return vec![] };
         *widest -= 1;
-    }
-    let fits = |(t, w): (&ThreadId, &usize)| threads.name(*t).chars().count() < *w;
-    if !all.iter().zip(&widths).all(fits) {
-        return vec![];
     }
     let starts = widths.iter().scan(0, |at, w| Some(std::mem::replace(at, *at + w)));
     all.iter().zip(starts).zip(&widths).map(|((t, start), w)| (*t, start, *w)).collect()

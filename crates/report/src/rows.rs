@@ -65,8 +65,7 @@ fn shared(file: &TraceFile) -> BTreeSet<u64> {
 }
 
 fn step_row(step: usize, event: &Event, threads: &Threads, shared: &BTreeSet<u64>) -> Row {
-    let always =
-        matches!(event.op, OpKind::ThreadCreate | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::CondWait);
+    let always = matches!(event.op, OpKind::ThreadCreate | OpKind::ThreadJoin | OpKind::ProcessExit | OpKind::CondWait);
     Row {
         step: Some(step),
         thread: event.thread,

@@ -41,7 +41,8 @@ impl TextOptions {
 pub fn failure(file: &TraceFile, options: &TextOptions) -> String {
     let failure = &file.failure;
     let threads = Threads::new(file);
-    let headline = wrap::paragraph(&format!("error: {}", headline_of(failure, &|t| threads.name(t))), options.width(), 0, 2);
+    let headline =
+        wrap::paragraph(&format!("error: {}", headline_of(failure, &|t| threads.name(t))), options.width(), 0, 2);
     let mut text = match headline.strip_prefix("error:") {
         Some(rest) => format!("{}{rest}", options.paint.error("error:")),
         None => headline,
@@ -140,7 +141,8 @@ pub fn named_place(place: &Location, directory: &str) -> String {
 
 /// One step with its place, for a sentence.
 pub fn step(event: &Event, location: Option<&Location>) -> String {
-    let place = location.map(|l| format!(" ({})", stacks::at(l, &TextOptions::default(), usize::MAX))).unwrap_or_default();
+    let place =
+        location.map(|l| format!(" ({})", stacks::at(l, &TextOptions::default(), usize::MAX))).unwrap_or_default();
     format!("`{}` by {}{place}", words::event(event), place::thread(event.thread))
 }
 

@@ -37,7 +37,13 @@ fn create(thread: u32, location: u32) -> Event {
 
 fn thread_info(thread: u16, line: u32) -> ThreadInfo {
     let (name, function) = (String::new(), "worker".to_owned());
-    ThreadInfo { thread: ThreadId(thread), created_by: Some(MAIN), created_at: Some(place(line, "main")), name, function }
+    ThreadInfo {
+        thread: ThreadId(thread),
+        created_by: Some(MAIN),
+        created_at: Some(place(line, "main")),
+        name,
+        function,
+    }
 }
 
 fn file(failure: Failure, events: Vec<Event>) -> TraceFile {

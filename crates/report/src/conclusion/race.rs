@@ -49,9 +49,10 @@ impl Moments {
             of(race.earlier.thread).rfind(same)
         });
         let step = || {
-            let step = file.events.iter().rposition(|e| {
-                e.thread == race.earlier.thread && e.object == race.object && !e.object.is_empty()
-            });
+            let step = file
+                .events
+                .iter()
+                .rposition(|e| e.thread == race.earlier.thread && e.object == race.object && !e.object.is_empty());
             step.map(|i| i + 1)
         };
         Moments { earlier: plain.map(|a| a.step as usize).or_else(step), this }
@@ -106,7 +107,9 @@ fn relaxed(prose: &mut Prose<'_>, race: &Race, moments: &Moments) {
     let atomic = |op| matches!(op, OpKind::AtomicLoad | OpKind::AtomicStore | OpKind::AtomicRmw);
     let between = &prose.file.events[moment.min(prose.file.events.len())..];
     let wrote = between.iter().find(|e| {
-        e.thread == race.earlier.thread && atomic(e.op) && e.op != OpKind::AtomicLoad
+        e.thread == race.earlier.thread
+            && atomic(e.op)
+            && e.op != OpKind::AtomicLoad
             && between.iter().any(|o| {
                 o.thread == race.this.thread
                     && o.id == e.id
