@@ -45,6 +45,8 @@ pub fn file(
     if options.visible_all {
         give_values(&mut events, &particulars.accesses);
     }
+    // Of a stack only variables say something.
+    accesses.retain(|a| !a.object.starts_with("stack+0x") && !a.object.starts_with("main's stack-"));
     let blocks = Blocks::new(&particulars.blocks, &sites);
     blocks.rename(&mut events, &mut accesses, &mut failure, error.object);
     for place in failure.location.iter().chain(failure.waits.iter().filter_map(|w| w.location.as_ref())) {
@@ -70,7 +72,7 @@ pub fn file(
 
 /// The same execution, watched, shows stacks of steps and earlier accesses.
 fn look_again(session: &mut Session, kind: FailureKind, error: &mut RawError) -> Option<(Vec<RawStack>, Particulars)> {
-    let again = session.watch(error.object, &mut || false)?;
+    let again = session.watch(error.object, error.mask as u8, &mut || false)?;
     if kind == FailureKind::DataRace && again.outcome == Outcome::Error {
         let earlier = again.error.into_iter().flat_map(|e| e.stacks);
         error.stacks.retain(|s| s.role != channel::StackRole::Earlier);
@@ -116,7 +118,12 @@ fn interesting(
 
 /// Where plain accesses are steps, each has the values of the access that follows it.
 fn give_values(events: &mut [Event], accesses: &[RawAccess]) {
-    for access in accesses {
+    // What was on the way to be written when it ended has not been written.
+    let made = match accesses.split_last() {
+        Some((last, rest)) if last.writes => rest,
+        _ => accesses,
+    };
+    for access in made {
         let Some(event) = (access.step as usize).checked_sub(1).and_then(|i| events.get_mut(i)) else { continue };
         let plain = matches!(event.op, OpKind::PlainLoad | OpKind::PlainStore);
         if plain && event.id == access.object.0 && event.thread == access.thread {

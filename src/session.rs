@@ -196,11 +196,12 @@ impl Session {
         }
     }
 
-    /// Runs the last execution again to learn what ordinary executions do not keep: where `object` was accessed before,
+    /// Runs the last execution again to learn what ordinary executions do not keep: where these bytes of `object` were accessed before,
     /// and the stacks of all steps. None if it went another way.
-    pub fn watch(&mut self, object: ObjectId, stop: &mut dyn FnMut() -> bool) -> Option<Watched> {
+    pub fn watch(&mut self, object: ObjectId, mask: u8, stop: &mut dyn FnMut() -> bool) -> Option<Watched> {
         let plan = Plan { choices: self.choices(), ..Plan::default() };
-        let watching = options::WATCH | options::STACKS | options::ACCESSES;
+        let mask = u32::from(mask) << options::WATCH_MASK_SHIFT;
+        let watching = options::WATCH | options::STACKS | options::ACCESSES | mask;
         let request = Request { plan: &plan, options: self.bits | watching, watch: object.0 };
         let Ok(Answer::Done(outcome, header)) = self.worker.run(request, stop) else { return None };
         let stacks = decode::step_stacks(self.worker.channel()?, &header).ok()?;

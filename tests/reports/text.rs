@@ -73,6 +73,7 @@ fn misuse() {
 #[test]
 fn with_every_access_visible() {
     let failed = Failed::with("races/write_write.c", &["--visible", "all"]);
-    let report = failed.show(None);
+    let report = failed.show(Some(160));
     assert!(report.contains("write value: 0 -> 1"), "{report}");
+    assert!(!report.contains("1 -> 1"), "{report}");
 }

@@ -82,6 +82,8 @@ pub mod options {
     pub const SHOW_OUTPUT: u32 = 4;
     /// Record the stack of each access to `Header::watch` (to find the earlier access of a data race).
     pub const WATCH: u32 = 8;
+    /// The bytes of that granule that count, in the upper eight bits; none stands for all.
+    pub const WATCH_MASK_SHIFT: u32 = 24;
     /// Record the stack of each step (to report a failing execution; ordinary ones need none).
     pub const STACKS: u32 = 16;
     /// Leave footprints.

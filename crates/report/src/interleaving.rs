@@ -191,7 +191,13 @@ impl<'a> Layout<'a> {
         };
         let text = self.file.source_text(location).map(|t| expanded(t.trim())).unwrap_or_default();
         let short = match place.rsplit_once('/') {
-            Some((_, name)) if place.chars().count() > room / 2 => name.to_owned(),
+            Some((way, name)) if place.chars().count() > room / 2 => {
+                if way.starts_with('<') {
+                    format!("<{name}")
+                } else {
+                    name.to_owned()
+                }
+            }
             _ => place,
         };
         let short = place::cut_left(&short, room);

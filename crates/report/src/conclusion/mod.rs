@@ -133,7 +133,11 @@ fn memory(prose: &mut Prose<'_>) {
     {
         prose.gap();
         let (who, by) = (prose.name(user), prose.name(freed));
-        prose.say(&format!("Nothing keeps {by} from freeing the block while {who} still uses it."));
+        if prose.file.failure.message.contains("second time") {
+            prose.say(&format!("Nothing keeps {by} and {who} from both freeing it."));
+        } else {
+            prose.say(&format!("Nothing keeps {by} from freeing the block while {who} still uses it."));
+        }
     }
 }
 
