@@ -58,7 +58,7 @@ fn shared(file: &TraceFile) -> BTreeSet<u64> {
         users.entry(event.id).or_default().insert(event.thread);
         users.entry(event.id2).or_default().insert(event.thread);
     }
-    let names: BTreeSet<&str> = file.failure.waits.iter().map(|w| w.object.as_str()).collect();
+    let names: BTreeSet<&str> = file.failure.waits.iter().filter(|w| !w.enabled).map(|w| w.object.as_str()).collect();
     let awaited = file.events.iter().filter(|e| names.contains(e.object.as_str())).map(|e| e.id);
     let used = users.iter().filter(|(_, t)| t.len() > 1).map(|(id, _)| *id);
     used.chain(awaited).filter(|id| *id != 0).collect()
