@@ -4,6 +4,7 @@
 use crate::describe::{Describe, Past, Places};
 use crate::session::{Ended, Session};
 use crate::source;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use symdpor_abi::channel::{self, Outcome};
 use symdpor_abi::object::Region;
@@ -230,10 +231,10 @@ fn functions(describe: &Describe<'_>, past: Past<'_>, failure: &Failure) -> BTre
     }
     for step in 0..past.trace.len() {
         let thread = ThreadId(past.trace.step(step).thread);
-        if !functions.contains_key(&thread) {
+        if let Entry::Vacant(entry) = functions.entry(thread) {
             let frames: Vec<Location> = past.sites(step).iter().flat_map(|&s| describe.sites.frames(s)).collect();
             if let Some(function) = outermost(&frames) {
-                functions.insert(thread, function);
+                entry.insert(function);
             }
         }
     }
