@@ -30,9 +30,19 @@ impl Console {
         Paint { colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
     }
 
+    /// Columns: as the environment says, as the terminal says, or 0 if it is none.
+    fn width(self) -> usize {
+        let set = std::env::var("COLUMNS").ok().and_then(|v| v.parse().ok());
+        let terminal = match self {
+            Console::Stdout => console::Term::stdout(),
+            Console::Stderr => console::Term::stderr(),
+        };
+        set.unwrap_or_else(|| terminal.size_checked().map_or(0, |(_, columns)| columns.into()))
+    }
+
     pub fn text_options(self) -> TextOptions {
         let directory = std::env::current_dir().map(|d| d.to_string_lossy().into_owned()).unwrap_or_default();
-        TextOptions { paint: self.paint(), directory, all: false, output: true }
+        TextOptions { paint: self.paint(), directory, all: false, output: true, width: self.width() }
     }
 }
 

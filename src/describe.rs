@@ -4,9 +4,9 @@ use crate::session::Ended;
 use std::collections::BTreeMap;
 use symdpor_abi::channel::{self, ErrorKind, Header, Outcome};
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
-use symdpor_trace::failure::{Event, Failure, Race, RaceAccess, Stack, StackRole, Wait, telling};
-use symdpor_trace::file::ThreadInfo;
+use symdpor_trace::failure::{Event, Failure, PlainAccessEvent, Race, RaceAccess, Stack, StackRole, Wait, telling};
 use symdpor_trace::{FailureKind, Location, ThreadId};
+use symdpor_worker::accesses::RawAccess;
 use symdpor_worker::decode::{RawError, RawPending, RawStack};
 use symdpor_worker::{Globals, Sites, Trace};
 
@@ -30,7 +30,7 @@ impl Past<'_> {
     }
 
     /// The sites that a step's thread was in, innermost first.
-    fn sites(&self, step: usize) -> Vec<u32> {
+    pub fn sites(&self, step: usize) -> Vec<u32> {
         self.stacks.get(step).map_or_else(|| vec![self.trace.step(step).site], |s| s.frames.clone())
     }
 }
@@ -175,12 +175,10 @@ impl Describe<'_> {
         if is_access || !self.globals.knows(op.object) { written.unwrap_or(global) } else { global }
     }
 
-    /// The steps with the places they refer to.
-    pub fn events(&self, past: Past<'_>) -> (Vec<Event>, Vec<Location>) {
-        let mut places = Places::default();
-        let event = |i| self.event(&past.trace.step(i), &past.sites(i), &mut places);
-        let events = (0..past.trace.len()).map(event).collect();
-        (events, places.locations)
+    /// The steps.
+    pub fn events(&self, past: Past<'_>, places: &mut Places) -> Vec<Event> {
+        let event = |i| self.event(&past.trace.step(i), &past.sites(i), &mut *places);
+        (0..past.trace.len()).map(event).collect()
     }
 
     /// One step of a thread that is in these frames, innermost first.
@@ -198,6 +196,25 @@ impl Describe<'_> {
             values: (step.flags & 1 != 0).then_some((step.old_value, step.new_value)),
             alternatives: step.alternatives,
             location: places.number(frames, self.sites),
+            id: op.object.0,
+            id2: op.object2.0,
+            mask: op.mask,
+        }
+    }
+
+    /// One plain access.
+    pub fn access(&self, raw: &RawAccess, places: &mut Places) -> PlainAccessEvent {
+        PlainAccessEvent {
+            step: raw.step,
+            thread: raw.thread,
+            write: raw.writes,
+            frees: raw.frees,
+            size: raw.len,
+            object: self.sites.name(raw.site).unwrap_or_else(|| self.globals.describe(raw.object, raw.mask)),
+            id: raw.object.0,
+            mask: raw.mask,
+            values: raw.values,
+            location: places.number(&[raw.site], self.sites),
         }
     }
 }
@@ -217,7 +234,7 @@ fn waiting(stacks: &[Stack], thread: ThreadId) -> Option<&Stack> {
 /// The places of events, each kept once.
 #[derive(Default)]
 pub struct Places {
-    locations: Vec<Location>,
+    pub locations: Vec<Location>,
     numbers: BTreeMap<Location, u32>,
     /// By the sites of a stack, which are many times the same.
     known: BTreeMap<Vec<u32>, u32>,
@@ -235,7 +252,7 @@ impl Places {
         number
     }
 
-    fn number_of(&mut self, location: &Location) -> u32 {
+    pub fn number_of(&mut self, location: &Location) -> u32 {
         if let Some(number) = self.numbers.get(location) {
             return *number;
         }
@@ -244,17 +261,6 @@ impl Places {
         self.numbers.insert(location.clone(), number);
         number
     }
-}
-
-/// Where the threads of an execution come from.
-pub fn threads(events: &[Event], locations: &[Location]) -> Vec<ThreadInfo> {
-    let main = ThreadInfo { thread: ThreadId::MAIN, created_by: None, created_at: None };
-    let created = events.iter().filter(|e| e.op == OpKind::ThreadCreate && e.arg != NO_THREAD).map(|e| ThreadInfo {
-        thread: ThreadId(e.arg as u16),
-        created_by: Some(e.thread),
-        created_at: (e.location as usize).checked_sub(1).and_then(|i| locations.get(i).cloned()),
-    });
-    std::iter::once(main).chain(created).collect()
 }
 
 /// What the runtime says, or what the outcome says by itself.

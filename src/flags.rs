@@ -102,18 +102,27 @@ pub struct ExplainFlags {
 pub struct ReplayFlags {
     /// A trace file
     pub trace: PathBuf,
-    /// Run it under gdb
+    /// Run it under gdb: stops at the error; `info symdpor-threads` and `symdpor-backtrace N` show the threads
     #[arg(long)]
     pub gdb: bool,
+    /// With --gdb: stop before this step as well (may be given several times)
+    #[arg(long, value_name = "N", requires = "gdb")]
+    pub at: Vec<usize>,
+    /// The schedule as it was found, before it was made simple
+    #[arg(long)]
+    pub original: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct ShowFlags {
-    /// A trace file
-    pub trace: PathBuf,
+    /// A trace file; without it the newest one in symdpor-out
+    pub trace: Option<PathBuf>,
     /// Show every step, however many there are
     #[arg(long)]
     pub all: bool,
+    /// Write a page for a browser to FILE instead
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -7,7 +7,9 @@ mod describe;
 mod divergence;
 mod exit;
 mod explain;
+mod failing;
 mod flags;
+mod gdb;
 mod interrupt;
 mod notes;
 mod options;
@@ -16,6 +18,8 @@ mod replay;
 mod run;
 mod search;
 mod session;
+mod simplify;
+mod source;
 mod subject;
 mod traces;
 

@@ -39,8 +39,6 @@ pub struct RunOptions {
 pub enum UsageError {
     #[error("--jobs {0} is not available yet: this version runs one worker (--jobs 1)")]
     Jobs(u32),
-    #[error("replay --gdb is not available yet: `symdpor replay` without it shows the execution")]
-    Gdb,
 }
 
 impl RunOptions {

@@ -3,8 +3,9 @@
 use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::flags::{ReplayFlags, ShowFlags};
+use crate::gdb;
 use crate::interrupt::Interrupt;
-use crate::options::{UsageError, channel_bits, step_timeout};
+use crate::options::{channel_bits, step_timeout};
 use crate::search::{Limits, Listener, Search, Stop};
 use crate::session::Session;
 use crate::subject::Subject;
@@ -12,12 +13,19 @@ use crate::traces;
 use std::error::Error;
 use symdpor_abi::channel::options::LIVELOCK;
 use symdpor_explore::Replay;
-use symdpor_report::{Counts, text};
+use symdpor_report::{Counts, html, text};
 use symdpor_trace::TraceFile;
 use symdpor_trace::failure::OutputChunk;
 
 pub fn show(flags: &ShowFlags) -> Result<Exit, Box<dyn Error>> {
-    let file = traces::read(&flags.trace)?;
+    let path = flags.trace.clone().map_or_else(traces::newest, Ok)?;
+    let file = traces::read(&path)?;
+    if let Some(page) = &flags.html {
+        let directory = Console::Stdout.text_options().directory;
+        std::fs::write(page, html::page(&file, &directory))
+            .map_err(|e| format!("{}: cannot be written: {e}", page.display()))?;
+        return Ok(Exit::Ok);
+    }
     let mut options = Console::Stdout.text_options();
     options.all = flags.all;
     Console::Stdout.print(&text::failure(&file, &options));
@@ -25,13 +33,17 @@ pub fn show(flags: &ShowFlags) -> Result<Exit, Box<dyn Error>> {
 }
 
 pub fn replay(flags: &ReplayFlags) -> Result<Exit, Box<dyn Error>> {
-    if flags.gdb {
-        return Err(UsageError::Gdb.into());
-    }
     let file = traces::read(&flags.trace)?;
     let subject = Subject::again(&file.program)?;
     if (subject.program.length, subject.program.checksum) != (file.program.length, file.program.checksum) {
         complain(&"warning: the program has been changed since the trace was made");
+    }
+    let choices = match &file.original {
+        Some(original) if flags.original => original.clone(),
+        _ => file.choices.clone(),
+    };
+    if flags.gdb {
+        return gdb::replay(&flags.trace, &file, choices, &flags.at, &subject);
     }
     let mut session = Session::new(
         subject.settings(&file.options, step_timeout()),
@@ -40,7 +52,7 @@ pub fn replay(flags: &ReplayFlags) -> Result<Exit, Box<dyn Error>> {
     );
     let mut found = Keep { file: None, interrupt: Interrupt::install()? };
     let mut search = Search::new(&mut session, &file.program, file.options, Limits::default(), &mut found);
-    let stop = search.run(Replay::new(file.choices.clone()))?;
+    let stop = search.run(Replay::new(choices))?;
     session.quit();
     Ok(judge(&file, found.file, stop))
 }

@@ -9,6 +9,7 @@ use crate::options::{JsonTarget, RunOptions, channel_bits};
 use crate::progress::Progress;
 use crate::search::{FirstOutput, Known, Limits, Listener, Search, SearchError, Stop};
 use crate::session::Session;
+use crate::simplify::Simplifier;
 use crate::subject::Subject;
 use crate::traces;
 use std::error::Error;
@@ -45,6 +46,7 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
         (true, false) => FirstOutput::Afterwards,
         (false, _) => FirstOutput::Kept,
     };
+    search.simplifier = Some(Simplifier::default());
     let mut stop = search.run(explorer(options));
     let (mut counts, symmetry, time) = (search.counts, search.symmetry, search.started.elapsed());
     if checks && matches!(stop, Ok(Stop::Complete)) {
@@ -72,6 +74,7 @@ fn without_symmetry(
     let before: Vec<FailureKind> = reporter.errors.iter().map(|e| e.kind).collect();
     let mut search = Search::new(session, program, options.execution, limits, reporter);
     search.expect(known);
+    search.simplifier = Some(Simplifier::default());
     let stop = search.run(plain_explorer(options.reduction));
     let counts = search.counts;
     // Where there are races, not every one of them is found even without symmetry.

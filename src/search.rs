@@ -1,16 +1,18 @@
 //! The search: plans from the explorer, executions from the session, until one of them has had enough.
 
-use crate::describe::{Describe, Past, Places, failure_kind, signal_name, threads};
+use crate::describe::{Describe, Places, failure_kind, signal_name};
+use crate::failing;
 use crate::session::{Ended, Ran, Session, Unexpected};
+use crate::simplify::Simplifier;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use symdpor_abi::channel::{self, Outcome};
+use symdpor_abi::channel::Outcome;
 use symdpor_explore::{Checked, Explorer};
 use symdpor_report::{Counts, SymmetryCounts};
 use symdpor_trace::failure::{Failure, OutputChunk, Signature, Stack, StackRole};
 use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
 use symdpor_trace::{Choice, End, FailureKind, Plan};
-use symdpor_worker::decode::{RawError, RawStack};
+use symdpor_worker::decode::RawError;
 use symdpor_worker::{Death, WorkerError};
 
 /// Why the search ended.
@@ -79,6 +81,8 @@ pub struct Search<'a> {
     pub limits: Limits,
     /// What becomes of the first execution's output.
     pub first_output: FirstOutput,
+    /// Makes failing schedules simple before they are reported.
+    pub simplifier: Option<Simplifier>,
     pub listener: &'a mut dyn Listener,
     pub counts: Counts,
     pub started: Instant,
@@ -102,6 +106,7 @@ impl<'a> Search<'a> {
             options,
             limits,
             first_output: FirstOutput::Kept,
+            simplifier: None,
             listener,
             counts: Counts::default(),
             started: Instant::now(),
@@ -243,43 +248,19 @@ impl<'a> Search<'a> {
 
     /// The failing execution as a file, unless such a failure was seen before.
     fn failure_file(&mut self, kind: FailureKind, ended: &Ended) -> Option<TraceFile> {
-        let mut error = self.session.error(&ended.header).ok().flatten().unwrap_or_default();
+        let error = self.session.error(&ended.header).ok().flatten().unwrap_or_default();
         if !self.seen_raw.insert(raw_key(kind, ended, &error)) {
             return None;
         }
-        let output = self.session.output(&ended.header);
-        // A step without end would take its time once more.
-        let stacks = if kind == FailureKind::StepLimit { vec![] } else { self.look_again(kind, &mut error) };
-        let sites = self.session.sites();
-        let describe = Describe { sites: &sites, globals: self.session.globals() };
-        let past = Past { trace: self.session.trace(), stacks: &stacks };
-        let failure = describe.failure(kind, ended, &error, past);
-        if !self.seen.insert(failure.signature()) {
+        let file = failing::file(self.session, self.program, self.options, kind, ended, error);
+        if !self.seen.insert(file.failure.signature()) {
             return None;
         }
-        let (events, locations) = describe.events(past);
-        Some(TraceFile {
-            program: self.program.clone(),
-            options: self.options,
-            choices: self.session.choices(),
-            threads: threads(&events, &locations),
-            locations,
-            events,
-            failure,
-            output,
-            output_cut: ended.header.output_cut != 0,
-        })
-    }
-
-    /// The runtime keeps no stacks of steps and earlier accesses; the same execution, watched, shows them.
-    fn look_again(&mut self, kind: FailureKind, error: &mut RawError) -> Vec<RawStack> {
-        let Some(again) = self.session.watch(error.object, &mut || false) else { return vec![] };
-        if kind == FailureKind::DataRace && again.outcome == Outcome::Error {
-            let earlier = again.error.into_iter().flat_map(|e| e.stacks);
-            error.stacks.retain(|s| s.role != channel::StackRole::Earlier);
-            error.stacks.extend(earlier.filter(|s| s.role == channel::StackRole::Earlier));
-        }
-        again.stacks
+        let simpler = match &mut self.simplifier {
+            Some(simplifier) => simplifier.simplify(self.session, &file),
+            None => None,
+        };
+        Some(simpler.unwrap_or(file))
     }
 
     /// An execution of which there is no trace: the search cannot go on from it.
@@ -294,9 +275,12 @@ impl<'a> Search<'a> {
             program: self.program.clone(),
             options: self.options,
             choices,
+            original: None,
             threads: vec![],
             locations: vec![],
             events: vec![],
+            accesses: vec![],
+            source: vec![],
             failure,
             output: vec![],
             output_cut: false,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use symdpor_abi::channel::{Header, Outcome, options};
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::{Choice, End, Execution, ObjectId, Plan};
+use symdpor_worker::accesses::{self, Particulars};
 use symdpor_worker::decode::{self, RawPending, RawStack};
 use symdpor_worker::footprints;
 use symdpor_worker::views::{self, ThreadView};
@@ -55,6 +56,8 @@ pub struct Watched {
     pub error: Option<RawError>,
     /// One per step, or none at all.
     pub stacks: Vec<RawStack>,
+    /// Plain accesses, names, blocks; none if it went another way.
+    pub particulars: Particulars,
 }
 
 /// Where and how a repeated execution went another way.
@@ -207,17 +210,31 @@ impl Session {
         }
     }
 
-    /// Runs the last execution again to learn what ordinary executions do not keep: where `object` was accessed before,
+    /// Runs the last execution again to learn what ordinary executions do not keep: where these bytes of `object` were accessed before,
     /// and the stacks of all steps. None if it went another way.
-    pub fn watch(&mut self, object: ObjectId, stop: &mut dyn FnMut() -> bool) -> Option<Watched> {
+    pub fn watch(&mut self, object: ObjectId, mask: u8, stop: &mut dyn FnMut() -> bool) -> Option<Watched> {
         let plan = Plan { choices: self.choices(), ..Plan::default() };
-        let watching = options::WATCH | options::STACKS;
+        let mask = u32::from(mask) << options::WATCH_MASK_SHIFT;
+        let watching = options::WATCH | options::STACKS | options::ACCESSES | mask;
         let request = Request { plan: &plan, options: self.bits | watching, watch: object.0 };
         let Ok(Answer::Done(outcome, header)) = self.answer(request, stop) else { return None };
         let stacks = decode::step_stacks(self.worker.channel()?, &header).ok()?;
         let error = self.error(&header).ok().flatten();
         let same = stacks.iter().map(|s| s.thread).eq(self.execution.steps.iter().map(|s| s.thread));
-        Some(Watched { outcome, error, stacks: if same { stacks } else { vec![] } })
+        if !same {
+            return Some(Watched { outcome, error, stacks: vec![], particulars: Particulars::default() });
+        }
+        let particulars = accesses::read(self.worker.channel()?, &header).unwrap_or_default();
+        Some(Watched { outcome, error, stacks, particulars })
+    }
+
+    /// Runs other executions for a while, and forgets them: the search goes on from the one that it knows.
+    pub fn aside<T>(&mut self, trials: impl FnOnce(&mut Session) -> T) -> T {
+        let (trace, execution, bits) = (self.trace.clone(), self.execution.clone(), self.bits);
+        self.bits &= !options::LOCALS;
+        let result = trials(self);
+        (self.trace, self.execution, self.bits) = (trace, execution, bits);
+        result
     }
 
     /// The error region of the last answer.

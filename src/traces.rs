@@ -21,6 +21,16 @@ pub fn read(path: &Path) -> Result<TraceFile, ReadError> {
     TraceFile::decode(&bytes).map_err(|e| ReadError::Content(path.into(), e))
 }
 
+/// The newest trace in the directory that `symdpor run` writes to by default.
+pub fn newest() -> Result<PathBuf, ReadError> {
+    let directory = Path::new("symdpor-out");
+    let none = || io::Error::new(io::ErrorKind::NotFound, "there is no trace: name one");
+    let entries = fs::read_dir(directory).map_err(|_| ReadError::Io(directory.into(), none()))?;
+    let traces = entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == EXTENSION));
+    let newest = traces.max_by_key(|p| (fs::metadata(p).and_then(|m| m.modified()).ok(), p.clone()));
+    newest.ok_or_else(|| ReadError::Io(directory.into(), none()))
+}
+
 /// Writes a new file to the directory, which is made if it is not there. Never overwrites one.
 pub fn write(directory: &Path, file: &TraceFile) -> io::Result<PathBuf> {
     fs::create_dir_all(directory)?;

@@ -48,7 +48,7 @@ fn wrong_usage_is_exit_code_2() {
 #[test]
 fn what_is_not_available_is_refused_by_name() {
     expect(&["run", "--jobs", "4", "/bin/true"], 2, "--jobs 4 is not available");
-    expect(&["replay", "--gdb", "x.symtrace"], 2, "--gdb is not available");
+    expect(&["replay", "--at", "3", "x.symtrace"], 2, "--gdb");
 }
 
 #[test]
@@ -106,9 +106,12 @@ fn sample() -> TraceFile {
         },
         options: ExecutionOptions { visible_all: false, ignore_races: false, max_steps: 10, seed: 0, nondet: None },
         choices: vec![],
+        original: None,
         threads: vec![],
         locations: vec![],
         events: vec![],
+        accesses: vec![],
+        source: vec![],
         failure: Failure {
             kind: FailureKind::Assertion,
             message: "balance >= 0".into(),

@@ -1,5 +1,6 @@
 //! Plain accesses to memory: bounds and lifetime of heap blocks, data races, and, on request, transitions of their own.
 
+use crate::accesses;
 use crate::channel;
 use crate::end::{self, Details};
 use crate::exec;
@@ -51,7 +52,7 @@ fn check(address: usize, len: usize, site: usize, writes: bool) {
         spin::stored(address);
         crate::repeat::store(address, len);
     }
-    if channel::says(options::VISIBLE_ALL | options::WATCH) {
+    if channel::says(options::VISIBLE_ALL | options::WATCH | options::ACCESSES) {
         slow(address, len, site, writes);
     }
     if races::is_on() {
@@ -151,6 +152,9 @@ fn slow(address: usize, len: usize, site: usize, writes: bool) {
     }
     if channel::says(options::WATCH) {
         watch::note(address, len, writes, site);
+    }
+    if accesses::is_on() {
+        accesses::note(address, len, writes, site);
     }
 }
 

@@ -81,6 +81,7 @@ pub fn finish(outcome: Outcome) -> ! {
     crate::footprint::end_step();
     write_pending();
     channel::header().current_thread = exec::get().current as u32;
+    crate::debugger::end(outcome);
     crate::cycle::leave(outcome)
 }
 
@@ -144,6 +145,7 @@ pub fn watchdog() -> ! {
 fn end_worker(outcome: Outcome) -> ! {
     write_pending();
     channel::header().current_thread = exec::get().current as u32;
+    crate::debugger::end(outcome);
     channel::answer(outcome);
     quit(0)
 }
@@ -234,7 +236,11 @@ pub fn stuck() -> ! {
         describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
         finish(Outcome::Deadlock)
     };
-    let site = exec::get().threads[number as usize].pending_site;
+    let exec = exec::get();
+    let site = exec.threads[number as usize].pending_site;
+    // The error is the spinning thread's, whoever ran last.
+    exec.threads[exec.current as usize].top = exec.top;
+    (exec.current, exec.top) = (number, exec.threads[number as usize].top);
     let text = format_args!("thread {number} spins, and no other thread will ever write to what it reads");
     error(ErrorKind::Livelock, &Details::at(site), text)
 }
@@ -250,6 +256,7 @@ fn holder_of(thread: &Thread) -> (u32, u32) {
 
 fn write_pending() {
     sched::end_trace();
+    crate::accesses::finish();
     let exec = exec::get();
     let mut writer = Writer::new(PENDING_OFFSET, PENDING_BYTES);
     let mut count = 0;

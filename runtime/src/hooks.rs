@@ -38,9 +38,11 @@ macro_rules! plain_hook {
         #[unsafe(naked)]
         unsafe extern "C" fn $name(_address: usize, _size: usize, _site: usize) {
             naked_asm!(
+                ".cfi_startproc",
                 "cmp word ptr [rip + {exec} + {idle}], 0",
                 "je {work}",
                 "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 8",
                 "call {work}",
                 "lea rdi, [rsp - {wiped}]",
                 "mov ecx, {wiped} / 8",
@@ -48,6 +50,7 @@ macro_rules! plain_hook {
                 "rep stosq",
                 "add rsp, 8",
                 "ret",
+                ".cfi_endproc",
                 exec = sym exec::EXEC,
                 idle = const core::mem::offset_of!(exec::Exec, idle_threads),
                 work = sym $work,
@@ -103,14 +106,28 @@ visible_hook!(visible_store, 1);
 #[unsafe(naked)]
 unsafe extern "C" fn atomic_before(_address: usize, _shape: u32, _site: usize) {
     naked_asm!(
+        ".cfi_startproc",
         "push rbp",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbp, 0",
         "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
         "push r12",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r12, 0",
         "push r13",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r13, 0",
         "push r14",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r14, 0",
         "push r15",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r15, 0",
         "mov rcx, rsp",
         "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
         "call {before}",
         "test al, al",
         "jz 2f",
@@ -121,6 +138,7 @@ unsafe extern "C" fn atomic_before(_address: usize, _shape: u32, _site: usize) {
         "2:",
         "add rsp, 56",
         "ret",
+        ".cfi_endproc",
         before = sym atomics::before_hook,
         wiped = const spin::WIPED,
     )
@@ -129,7 +147,9 @@ unsafe extern "C" fn atomic_before(_address: usize, _shape: u32, _site: usize) {
 #[unsafe(naked)]
 unsafe extern "C" fn atomic_after(_address: usize, _shape: u32, _success: u32) {
     naked_asm!(
+        ".cfi_startproc",
         "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
         "call {after}",
         "test al, al",
         "jz 2f",
@@ -140,6 +160,7 @@ unsafe extern "C" fn atomic_after(_address: usize, _shape: u32, _success: u32) {
         "2:",
         "add rsp, 8",
         "ret",
+        ".cfi_endproc",
         after = sym atomics::after_hook,
         wiped = const spin::WIPED,
     )

@@ -13,6 +13,7 @@
 #![no_std]
 
 mod access;
+mod accesses;
 mod atomics;
 mod author;
 mod barrier;
@@ -20,6 +21,7 @@ mod cell;
 mod channel;
 mod cond;
 mod cycle;
+mod debugger;
 mod destructors;
 mod dispatch;
 mod end;

@@ -18,7 +18,7 @@ pub fn init() {
 
 pub fn begin_execution() {
     *ON.get() = !channel::says(options::IGNORE_RACES);
-    *ALL.get() = *ON.get() && !channel::says(options::VISIBLE_ALL | options::WATCH);
+    *ALL.get() = *ON.get() && !channel::says(options::VISIBLE_ALL | options::WATCH | options::ACCESSES);
     DETECTOR.get().begin_execution();
 }
 

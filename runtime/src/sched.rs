@@ -66,6 +66,7 @@ pub fn reset() {
     crate::output::reset();
     crate::races::begin_execution();
     crate::watch::reset();
+    crate::accesses::reset();
     crate::footprint::reset();
     limits::reset();
     crate::repeat::reset();
@@ -98,6 +99,7 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     suspend();
     exec::get().pending.remove(exec::get().current);
     spin::wipe();
+    crate::debugger::step();
     under_way().map_or(0, |step| step.alternative)
 }
 

@@ -108,6 +108,7 @@ pub fn write_all(writer: &mut Writer, details: &Details) -> u32 {
 pub fn write_step(number: u16) {
     let (exec, header) = (exec::get(), channel::header());
     let thread = &exec.threads[number as usize];
+    crate::accesses::step(thread.pending.object);
     let top = if number == exec.current { exec.top } else { thread.top };
     let mut writer = Writer::resume(STACKS_OFFSET, STACKS_BYTES, header.stacks_len as usize);
     Stack::walk(top, thread.pending_site).write(&mut writer, number as u32, StackRole::Other);

@@ -22,7 +22,12 @@ pub fn note(address: usize, len: usize, writes: bool, site: usize) {
     let watched = channel::header().watch;
     let first = address & !7;
     let granules = ((address + len.max(1) - 1 - first) / 8 + 1).min(1 << 20);
-    if (0..granules).any(|i| names::object(first + 8 * i).0 == watched) {
+    let mask = (channel::header().options >> options::WATCH_MASK_SHIFT) as u8;
+    let touches = |granule: usize| {
+        let (from, to) = (address.max(granule), (address + len.max(1)).min(granule + 8));
+        mask == 0 || names::mask(from, to - from) & mask != 0
+    };
+    if (0..granules).map(|i| first + 8 * i).any(|g| names::object(g).0 == watched && touches(g)) {
         LAST.get()[exec::get().current as usize % MAX_THREADS][writes as usize] = Stack::here(site);
     }
 }

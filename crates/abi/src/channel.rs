@@ -61,7 +61,16 @@ pub const WANTED_CAPACITY: usize = 16 << 10;
 /// With [`options::ASK`]: the memory of the threads, see [`crate::local`].
 pub const MEMORY_OFFSET: usize = WANTED_OFFSET + 4 * WANTED_CAPACITY;
 pub const MEMORY_BYTES: usize = 4 << 20;
-pub const SIZE: usize = MEMORY_OFFSET + MEMORY_BYTES;
+/// With [`options::ACCESSES`]: the plain accesses, an [`AccessRecord`] each, as many as there is room for.
+pub const ACCESSES_OFFSET: usize = MEMORY_OFFSET + MEMORY_BYTES;
+pub const ACCESSES_BYTES: usize = 16 << 20;
+/// With [`options::ACCESSES`]: the names that threads were given, a [`NameRecord`] each.
+pub const NAMES_OFFSET: usize = ACCESSES_OFFSET + ACCESSES_BYTES;
+pub const NAMES_BYTES: usize = 64 << 10;
+/// With [`options::ACCESSES`]: the heap blocks that were used, a [`BlockRecord`] each.
+pub const BLOCKS_OFFSET: usize = NAMES_OFFSET + NAMES_BYTES;
+pub const BLOCKS_BYTES: usize = 4 << 20;
+pub const SIZE: usize = BLOCKS_OFFSET + BLOCKS_BYTES;
 
 /// `Header::options`.
 pub mod options {
@@ -73,6 +82,8 @@ pub mod options {
     pub const SHOW_OUTPUT: u32 = 4;
     /// Record the stack of each access to `Header::watch` (to find the earlier access of a data race).
     pub const WATCH: u32 = 8;
+    /// The bytes of that granule that count, in the upper eight bits; none stands for all.
+    pub const WATCH_MASK_SHIFT: u32 = 24;
     /// Record the stack of each step (to report a failing execution; ordinary ones need none).
     pub const STACKS: u32 = 16;
     /// Leave footprints.
@@ -85,6 +96,19 @@ pub mod options {
     pub const LIVELOCK: u32 = 256;
     /// Numbers that the program asks for are between `Header::nondet_low` and `Header::nondet_high`.
     pub const NONDET: u32 = 1 << 12;
+    /// Record plain accesses with their values, and the names of threads (to report a failing execution).
+    pub const ACCESSES: u32 = 1 << 16;
+    /// A debugger is attached: call the functions that it stops at.
+    pub const DEBUGGER: u32 = 1 << 17;
+}
+
+/// `AccessRecord::flags`.
+pub mod access_flags {
+    pub const WRITES: u16 = 1;
+    /// The values are known.
+    pub const VALUES: u16 = 2;
+    /// It is no write but the end of the block.
+    pub const FREES: u16 = 4;
 }
 
 /// `Header::command`: the low 8 bits; the sequence number is above them.
@@ -246,7 +270,11 @@ pub struct Header {
     pub wanted_len: u32,
     /// Bytes used in the region of memory.
     pub memory_len: u32,
-    pub reserved_4: [u32; 12],
+    /// Bytes used in the regions of accesses, of names and of blocks.
+    pub accesses_len: u32,
+    pub names_len: u32,
+    pub blocks_len: u32,
+    pub reserved_4: [u32; 9],
 }
 
 const _: () = assert!(core::mem::offset_of!(Header, command) == 64);
@@ -320,6 +348,46 @@ pub struct StackRecord {
     pub role: u32,
     pub frame_count: u32,
     pub reserved: u32,
+}
+
+/// A plain access.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AccessRecord {
+    /// How many steps had begun: it is part of the last of them.
+    pub step: u32,
+    pub thread: u16,
+    /// Bits of [`access_flags`].
+    pub flags: u16,
+    /// `Site::id`, or 0.
+    pub site: u32,
+    pub len: u32,
+    /// Canonical id of the first granule, and the bytes of it.
+    pub object: u64,
+    pub mask: u32,
+    pub reserved: u32,
+    pub old_value: u64,
+    pub new_value: u64,
+}
+
+/// The name that a thread was given, ending in a NUL.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NameRecord {
+    pub thread: u32,
+    pub reserved: u32,
+    pub name: [u8; 16],
+}
+
+/// A block of the heap.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRecord {
+    pub base: u64,
+    pub size: u64,
+    /// `Site::id` of its allocation, or 0.
+    pub site: u32,
+    pub thread: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

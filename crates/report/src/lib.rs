@@ -4,14 +4,23 @@
 //! shown from a [`symdpor_trace::TraceFile`], whether it was just made or read back.
 #![forbid(unsafe_code)]
 
+mod conclusion;
+mod edges;
+mod facts;
+pub mod gdb;
+pub mod html;
 mod interleaving;
 pub mod json;
 pub mod paint;
 mod place;
 mod repeats;
+mod rows;
+mod stacks;
 pub mod summary;
 pub mod text;
+mod threads;
 pub mod words;
+mod wrap;
 
 pub use paint::Paint;
 pub use summary::{Counts, ErrorEntry, Summary, SymmetryCounts, Verdict};

@@ -77,7 +77,21 @@ fn readable(name: &str) -> String {
     }
     const STRING: &str = "std::basic_string<char, std::char_traits<char>, std::allocator<char>>";
     let name = name.replace("[abi:cxx11]", "").replace("std::__cxx11::", "std::").replace(" >", ">");
-    name.replace(STRING, "std::string")
+    without_places_of_lambdas(&name.replace(STRING, "std::string"))
+}
+
+/// `(lambda at a.cpp:3:5)` is a lambda: its line is shown anyway.
+fn without_places_of_lambdas(name: &str) -> String {
+    const LAMBDA: &str = "(lambda at ";
+    let mut text = String::new();
+    let mut rest = name;
+    while let Some(at) = rest.find(LAMBDA) {
+        let Some(end) = rest[at..].find(')') else { break };
+        text.push_str(&rest[..at]);
+        text.push_str("(lambda)");
+        rest = &rest[at + end + 1..];
+    }
+    text + rest
 }
 
 /// `main` or `thread 3`.
@@ -137,6 +151,7 @@ mod tests {
         let function = "f<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > >".to_owned();
         assert_eq!(super::function(&Location { function, ..Location::default() }), "f<std::string>");
         assert_eq!(demangled("_Znonsense"), "_Znonsense");
+        assert_eq!(demangled("std::f<(lambda at /x/a.cpp:3:5), int>"), "std::f<(lambda), int>");
     }
 
     #[test]

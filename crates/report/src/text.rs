@@ -1,19 +1,19 @@
-//! Reports for people, at most 80 columns wide where the program's own names allow it.
+//! Reports for people, as wide as the terminal.
 
-use crate::interleaving;
 use crate::paint::Paint;
-use crate::place;
-use crate::repeats::{self, Item};
 use crate::summary::{Summary, Verdict};
-use crate::words;
+use crate::threads::Threads;
+use crate::{conclusion, interleaving, place, stacks, words, wrap};
 use std::fmt::Write;
 use std::time::Duration;
-use symdpor_trace::failure::{Event, Failure, OutputChunk, Race, RaceAccess, Stack, StackRole, Wait};
+use symdpor_trace::failure::{Event, Failure, OutputChunk, Race, RaceAccess, Stack};
 use symdpor_trace::file::TraceFile;
 use symdpor_trace::{FailureKind, Location, ThreadId};
 
-/// Frames of one stack that are shown.
-const FRAMES: usize = 24;
+/// If nothing is known of the terminal; and what is still readable.
+const WIDTH: usize = 80;
+const NARROWEST: usize = 50;
+const WIDEST: usize = 200;
 /// Bytes of the program's output that are shown: its end, where the error is.
 const OUTPUT: usize = 4096;
 
@@ -26,41 +26,81 @@ pub struct TextOptions {
     pub all: bool,
     /// Show what the program printed.
     pub output: bool,
+    /// Columns of the terminal; 0 if they are not known.
+    pub width: usize,
+}
+
+impl TextOptions {
+    /// Columns that lines may have.
+    pub fn width(&self) -> usize {
+        if self.width == 0 { WIDTH } else { self.width.clamp(NARROWEST, WIDEST) }
+    }
 }
 
 /// Everything there is to say about one failing execution.
 pub fn failure(file: &TraceFile, options: &TextOptions) -> String {
     let failure = &file.failure;
-    let mut text = format!("{} {}\n", options.paint.error("error:"), headline(failure));
+    let threads = Threads::new(file);
+    let headline =
+        wrap::paragraph(&format!("error: {}", headline_of(failure, &|t| threads.name(t))), options.width(), 0, 2);
+    let mut text = match headline.strip_prefix("error:") {
+        Some(rest) => format!("{}{rest}", options.paint.error("error:")),
+        None => headline,
+    };
     if let Some(location) = &failure.location {
-        let _ = writeln!(text, "  at {}", at(location, options));
+        let _ = writeln!(text, "  at {}", stacks::at(location, options, options.width() - 5));
     }
-    waits(&mut text, failure, options);
-    stacks(&mut text, failure, options);
-    threads(&mut text, file, options);
     text.push('\n');
-    text.push_str(&interleaving::table(file, &options.directory, options.all, options.paint));
+    text.push_str(&interleaving::table(file, &threads, options));
+    let conclusion = conclusion::conclusion(file, &threads, options);
+    if !conclusion.is_empty() {
+        text.push('\n');
+        text.push_str(&conclusion);
+    }
     if options.output {
-        text.push_str(&output(&file.output, file.output_cut, options.paint));
+        text.push_str(&output(&file.output, file.output_cut, options));
     }
     text
 }
 
 /// What happened, in one sentence. Never broken into lines: it is searched for in logs.
 pub fn headline(failure: &Failure) -> String {
-    match (&failure.race, failure.kind) {
-        (Some(race), _) => race_headline(race),
-        (None, FailureKind::Deadlock) if failure.message.is_empty() => deadlock_headline(failure),
-        (None, kind) if failure.message.is_empty() => kind.name().to_owned(),
-        (None, kind) if failure.message.starts_with(kind.name()) => failure.message.clone(),
-        (None, kind) => format!("{}: {}", kind.name(), failure.message),
+    match failure.kind {
+        FailureKind::Assertion if !failure.message.is_empty() => full(failure),
+        _ => headline_of(failure, &place::thread),
     }
 }
 
-fn race_headline(race: &Race) -> String {
+/// The same for people: threads have names, and an assertion's place follows anyway.
+pub fn headline_of(failure: &Failure, name: &dyn Fn(ThreadId) -> String) -> String {
+    match (&failure.race, failure.kind) {
+        (Some(race), _) => race_headline(race, name),
+        (None, FailureKind::Deadlock) if failure.message.is_empty() => deadlock_headline(failure),
+        (None, FailureKind::Assertion) if failure.location.is_some() => {
+            let message = full(failure);
+            let end = message.rfind("` failed at ").map_or(message.len(), |i| i + "` failed".len());
+            message[..end].to_owned()
+        }
+        (None, FailureKind::Livelock) => match failure.thread {
+            Some(thread) => full(failure).replacen(&format!("thread {} ", thread.0), &format!("{} ", name(thread)), 1),
+            None => full(failure),
+        },
+        _ => full(failure),
+    }
+}
+
+fn full(failure: &Failure) -> String {
+    match failure.kind {
+        kind if failure.message.is_empty() => kind.name().to_owned(),
+        kind if failure.message.starts_with(kind.name()) => failure.message.clone(),
+        kind => format!("{}: {}", kind.name(), failure.message),
+    }
+}
+
+fn race_headline(race: &Race, name: &dyn Fn(ThreadId) -> String) -> String {
     let object = if race.object.is_empty() { "memory".to_owned() } else { place::demangled(&race.object) };
     let (this, earlier) = (verb(&race.this), past_verb(&race.earlier));
-    let (thread, other) = (place::thread(race.this.thread), place::thread(race.earlier.thread));
+    let (thread, other) = (name(race.this.thread), name(race.earlier.thread));
     format!("data-race on {object}: {thread} {this}, {other} {earlier}, nothing orders them")
 }
 
@@ -72,7 +112,7 @@ fn deadlock_headline(failure: &Failure) -> String {
     }
 }
 
-fn verb(access: &RaceAccess) -> &'static str {
+pub fn verb(access: &RaceAccess) -> &'static str {
     match (access.write, access.atomic) {
         (true, false) => "writes",
         (false, false) => "reads",
@@ -81,115 +121,12 @@ fn verb(access: &RaceAccess) -> &'static str {
     }
 }
 
-fn past_verb(access: &RaceAccess) -> &'static str {
+pub fn past_verb(access: &RaceAccess) -> &'static str {
     match (access.write, access.atomic) {
         (true, false) => "wrote",
         (false, false) => "read",
         (true, true) => "atomically wrote",
         (false, true) => "atomically read",
-    }
-}
-
-fn at(location: &Location, options: &TextOptions) -> String {
-    let place = place::file_line(location, &options.directory);
-    match place::function(location) {
-        name if name.is_empty() => place,
-        name => format!("{place} in {name}"),
-    }
-}
-
-fn waits(text: &mut String, failure: &Failure, options: &TextOptions) {
-    let stuck = matches!(failure.kind, FailureKind::Deadlock | FailureKind::Livelock);
-    for wait in failure.waits.iter().filter(|_| stuck) {
-        let _ = writeln!(text, "  {}", waiting(wait, options));
-        if let Some(holder) = wait.holder {
-            let since = wait.held_since.as_ref().map(|l| format!(" since {}", at(l, options))).unwrap_or_default();
-            let _ = writeln!(text, "      held by {}{since}", holder_name(holder, wait.thread));
-        }
-    }
-}
-
-fn waiting(wait: &Wait, options: &TextOptions) -> String {
-    let what = words::waiting(wait.op, &wait.object, wait.joined);
-    let place = wait.location.as_ref().map(|l| format!(" at {}", at(l, options))).unwrap_or_default();
-    format!("{} {what}{place}", place::thread(wait.thread))
-}
-
-fn holder_name(holder: ThreadId, waiter: ThreadId) -> String {
-    if holder == waiter { "the same thread".to_owned() } else { place::thread(holder) }
-}
-
-fn stacks(text: &mut String, failure: &Failure, options: &TextOptions) {
-    for stack in failure.stacks.iter().filter(|s| says_more(s, failure)) {
-        let title = stack_title(stack, failure);
-        let _ = writeln!(text, "\n{}", options.paint.heading(&format!("{title}:")));
-        frames(text, &stack.frames, options);
-    }
-}
-
-/// Recursion is folded, and so are the calls inside of the library; of long stacks both ends are shown.
-fn frames(text: &mut String, frames: &[Location], options: &TextOptions) {
-    let mut inside = 0;
-    for item in repeats::cut(repeats::fold(frames), FRAMES / 2, FRAMES / 2) {
-        let in_library = matches!(item, Item::Step(i) if i > 0 && frames[i].is_system() && frames[i - 1].is_system());
-        if in_library {
-            inside += 1;
-            continue;
-        }
-        note_inside(text, &mut inside);
-        let _ = match item {
-            Item::Step(i) => writeln!(text, "    {}", at(&frames[i], options)),
-            Item::Repeated { steps: 1, times } => writeln!(text, "    ... the same {times} times more"),
-            Item::Repeated { steps, times } => writeln!(text, "    ... these {steps} calls {times} times more"),
-            Item::LeftOut(count) => writeln!(text, "    ... {count} more"),
-        };
-    }
-    note_inside(text, &mut inside);
-}
-
-fn note_inside(text: &mut String, calls: &mut usize) {
-    match std::mem::take(calls) {
-        0 => {}
-        1 => text.push_str("    ... 1 more call inside the library\n"),
-        n => text.push_str(&format!("    ... {n} more calls inside the library\n")),
-    }
-}
-
-/// A stack of one frame that is already named as the place where its thread waits adds nothing, nor do those of other
-/// threads unless these are why nothing goes on.
-fn says_more(stack: &Stack, failure: &Failure) -> bool {
-    let wait = failure.waits.iter().find(|w| w.thread == stack.thread).and_then(|w| w.location.as_ref());
-    let stuck = matches!(failure.kind, FailureKind::Deadlock | FailureKind::Livelock);
-    match stack.frames.as_slice() {
-        [] => false,
-        _ if stack.role == StackRole::Other && !stuck => false,
-        [only] => !stuck || Some(only) != wait,
-        _ => true,
-    }
-}
-
-fn stack_title(stack: &Stack, failure: &Failure) -> String {
-    let thread = place::thread(stack.thread);
-    match (stack.role, &failure.race) {
-        (StackRole::Error, Some(race)) => format!("{thread} {} here", verb(&race.this)),
-        (StackRole::Earlier, Some(race)) => format!("{thread} {} here", past_verb(&race.earlier)),
-        (StackRole::Error, None) => format!("{thread} was here"),
-        (StackRole::Earlier, None) => format!("{thread} was here before"),
-        (StackRole::Other, _) => format!("{thread} is here"),
-        (StackRole::Allocated, _) => format!("allocated by {thread}"),
-        (StackRole::Freed, _) => format!("freed by {thread}"),
-    }
-}
-
-fn threads(text: &mut String, file: &TraceFile, options: &TextOptions) {
-    let created = file.threads.iter().filter(|t| t.created_by.is_some());
-    for (i, info) in created.enumerate() {
-        if i == 0 {
-            let _ = writeln!(text, "\n{}", options.paint.heading("Threads:"));
-        }
-        let by = info.created_by.map(place::thread).unwrap_or_default();
-        let place = info.created_at.as_ref().map(|l| format!(" at {}", at(l, options))).unwrap_or_default();
-        let _ = writeln!(text, "    {} was created by {by}{place}", place::thread(info.thread));
     }
 }
 
@@ -204,7 +141,8 @@ pub fn named_place(place: &Location, directory: &str) -> String {
 
 /// One step with its place, for a sentence.
 pub fn step(event: &Event, location: Option<&Location>) -> String {
-    let place = location.map(|l| format!(" ({})", at(l, &TextOptions::default()))).unwrap_or_default();
+    let place =
+        location.map(|l| format!(" ({})", stacks::at(l, &TextOptions::default(), usize::MAX))).unwrap_or_default();
     format!("`{}` by {}{place}", words::event(event), place::thread(event.thread))
 }
 
@@ -212,18 +150,18 @@ pub fn step(event: &Event, location: Option<&Location>) -> String {
 pub fn unsupported(stack: Option<&Stack>, options: &TextOptions) -> String {
     let Some(stack) = stack.filter(|s| !s.frames.is_empty()) else { return String::new() };
     let mut text = format!("{}\n", options.paint.heading(&format!("{} was here:", place::thread(stack.thread))));
-    frames(&mut text, &stack.frames, options);
+    text.push_str(&stacks::frames(None, &stack.frames, options));
     text
 }
 
 /// What the program printed in this execution.
-fn output(chunks: &[OutputChunk], cut: bool, paint: Paint) -> String {
+fn output(chunks: &[OutputChunk], cut: bool, options: &TextOptions) -> String {
     let bytes: Vec<u8> = chunks.iter().flat_map(|c| c.bytes.iter().copied()).collect();
     if bytes.is_empty() {
         return String::new();
     }
     let shown = &bytes[bytes.len().saturating_sub(OUTPUT)..];
-    let mut text = format!("\n{}\n", paint.heading("The program printed:"));
+    let mut text = format!("\n{}\n", options.paint.heading("The program printed:"));
     if shown.len() < bytes.len() {
         let _ = writeln!(text, "    ... {} bytes left out ...", bytes.len() - shown.len());
     }

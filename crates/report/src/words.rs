@@ -1,21 +1,26 @@
 //! Operations in words.
 
 use crate::place;
-use symdpor_trace::failure::Event;
+use symdpor_trace::failure::{Event, PlainAccessEvent};
 use symdpor_trace::{NO_THREAD, OpKind, TRIED, ThreadId};
 
 /// One step: `lock m`, `load flag = 0`, `store x: 0 -> 1`, `signal cv, wakes thread 2`.
 pub fn event(event: &Event) -> String {
-    let mut text = plain(event);
+    event_of(event, &place::thread)
+}
+
+/// The same with other names for threads.
+pub fn event_of(event: &Event, name: &dyn Fn(ThreadId) -> String) -> String {
+    let mut text = plain(event, name);
     if event.alternatives > 1 {
         text.push_str(&format!(" (one of {})", event.alternatives));
     }
     text
 }
 
-fn plain(event: &Event) -> String {
+fn plain(event: &Event, name: &dyn Fn(ThreadId) -> String) -> String {
     let object = named(&event.object);
-    let other = || place::thread(ThreadId(event.arg as u16));
+    let other = || name(ThreadId(event.arg as u16));
     match event.op {
         OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::AtomicStore | OpKind::PlainStore | OpKind::AtomicRmw => {
             access(event)
@@ -100,6 +105,21 @@ fn access(event: &Event) -> String {
     format!("{verb}{object}{change}{order}")
 }
 
+/// A plain access between steps.
+pub fn plain_access(access: &PlainAccessEvent) -> String {
+    let object = named(&access.object);
+    let size = access.size.min(8) as u8;
+    if access.frees {
+        return format!("free{object}");
+    }
+    match (access.write, access.values) {
+        (false, Some((_, value))) => format!("read{object} = {}", number(value, size)),
+        (false, None) => format!("read{object}"),
+        (true, Some((old, new))) => format!("write{object}: {} -> {}", number(old, size), number(new, size)),
+        (true, None) => format!("write{object}"),
+    }
+}
+
 fn named(object: &str) -> String {
     if object.is_empty() { String::new() } else { format!(" {}", place::demangled(object)) }
 }
@@ -133,10 +153,10 @@ pub fn number(value: u64, size: u8) -> String {
 }
 
 /// What a thread that cannot go on waits for.
-pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>) -> String {
+pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>, name: &dyn Fn(ThreadId) -> String) -> String {
     let object = named(object);
     match (op, joined) {
-        (OpKind::ThreadJoin, Some(thread)) => format!("waits for {} to end", place::thread(thread)),
+        (OpKind::ThreadJoin, Some(thread)) => format!("waits for {} to end", name(thread)),
         (OpKind::ThreadJoin, None) => "waits for a thread to end".to_owned(),
         (OpKind::MutexLock, _) => format!("waits for mutex{object}"),
         (OpKind::Waiting, _) => {
@@ -176,6 +196,9 @@ mod tests {
             values: None,
             alternatives: 1,
             location: 0,
+            id: 0,
+            id2: 0,
+            mask: 0xff,
         }
     }
 

@@ -25,6 +25,9 @@ fn event(thread: u16, op: OpKind, object: &str, location: u32) -> Event {
         values: None,
         alternatives: 1,
         location,
+        id: object.bytes().map(u64::from).sum(),
+        id2: 0,
+        mask: 0xff,
     }
 }
 
@@ -33,7 +36,14 @@ fn create(thread: u32, location: u32) -> Event {
 }
 
 fn thread_info(thread: u16, line: u32) -> ThreadInfo {
-    ThreadInfo { thread: ThreadId(thread), created_by: Some(MAIN), created_at: Some(place(line, "main")) }
+    let (name, function) = (String::new(), "worker".to_owned());
+    ThreadInfo {
+        thread: ThreadId(thread),
+        created_by: Some(MAIN),
+        created_at: Some(place(line, "main")),
+        name,
+        function,
+    }
 }
 
 fn file(failure: Failure, events: Vec<Event>) -> TraceFile {
@@ -54,6 +64,7 @@ fn file(failure: Failure, events: Vec<Event>) -> TraceFile {
             nondet: None,
         },
         choices: events.iter().map(|e| Choice { thread: e.thread, alternative: 0 }).collect(),
+        original: None,
         threads: vec![thread_info(1, 40), thread_info(2, 41)],
         locations: vec![
             place(40, "main"),
@@ -62,6 +73,8 @@ fn file(failure: Failure, events: Vec<Event>) -> TraceFile {
             place(22, "withdraw_everything_at_once"),
         ],
         events,
+        accesses: vec![],
+        source: vec![],
         failure,
         output: vec![OutputChunk { descriptor: 1, bytes: b"balance: 3\n\x1b[31mred\n".to_vec() }],
         output_cut: false,
@@ -156,9 +169,9 @@ fn long(step: impl Fn(u16) -> Event) -> TraceFile {
 fn long_interleavings_are_shortened() {
     let store = |i| Event { values: Some((0, u64::from(i))), ..event(i % 3, OpKind::AtomicStore, "x", 3) };
     let report = text::failure(&long(store), &options());
-    assert!(report.lines().count() < 220);
-    assert!(report.contains("... 4810 steps left out ..."), "{report}");
-    assert!(report.contains("\n   5000  "));
+    assert!(report.lines().count() < 400);
+    assert!(report.contains("... 4880 lines left out (--all shows them) ..."), "{report}");
+    assert!(report.contains("\n 5000  "), "{report}");
     let report = text::failure(&long(store), &TextOptions { all: true, ..options() });
     assert!(report.lines().count() > 5000);
 }
@@ -167,14 +180,26 @@ fn long_interleavings_are_shortened() {
 fn spinning_is_folded() {
     let report = text::failure(&long(|i| event(i % 2, OpKind::Yield, "", 3)), &options());
     assert!(report.lines().count() < 30, "{report}");
-    assert!(report.contains("... these 2 steps 2499 times more ..."), "{report}");
+    assert!(report.contains("... these 2 lines 2499 times more ..."), "{report}");
 }
 
 #[test]
-fn lines_of_the_interleaving_fit_80_columns() {
-    for line in text::failure(&race(), &options()).lines().skip_while(|l| !l.contains("interleaving")) {
-        assert!(line.chars().count() <= 80, "{line}");
+fn lines_fit_the_width() {
+    for width in [0, 50, 72, 100, 160] {
+        let most = if width == 0 { 80 } else { width };
+        for line in text::failure(&race(), &TextOptions { width, ..options() }).lines() {
+            assert!(line.chars().count() <= most, "{width}: {line}");
+        }
     }
+}
+
+#[test]
+fn steps_that_concern_one_thread_only_are_folded() {
+    let own = |i: u16| event(1, if i.is_multiple_of(2) { OpKind::MutexLock } else { OpKind::MutexUnlock }, "own", 3);
+    let both = [event(1, OpKind::AtomicStore, "x", 3), event(2, OpKind::AtomicStore, "x", 3)];
+    let events = (0..7).map(own).chain(both).collect();
+    let report = text::failure(&file(failure(FailureKind::Assertion, "x"), events), &options());
+    assert!(report.contains("... 7 steps of worker 1 that concern no other thread ..."), "{report}");
 }
 
 #[test]

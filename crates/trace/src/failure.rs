@@ -178,6 +178,32 @@ pub struct Event {
     pub alternatives: u16,
     /// 1 + index into the file's locations, or 0.
     pub location: u32,
+    /// What `object` and `object2` are, whatever they are called: equal numbers are the same memory. 0 for none.
+    pub id: u64,
+    pub id2: u64,
+    /// The bytes of the first that are touched.
+    pub mask: u8,
+}
+
+/// A plain access within a step.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlainAccessEvent {
+    /// How many steps had begun.
+    pub step: u32,
+    pub thread: ThreadId,
+    pub write: bool,
+    /// A write that frees the block.
+    pub frees: bool,
+    /// Bytes touched.
+    pub size: u32,
+    pub object: String,
+    /// The first granule and the bytes of it.
+    pub id: u64,
+    pub mask: u8,
+    /// Value before and after.
+    pub values: Option<(u64, u64)>,
+    /// 1 + index into the file's locations, or 0.
+    pub location: u32,
 }
 
 /// What the program wrote.

@@ -7,7 +7,7 @@
 //!
 //! Of the environment only the variables of [`ENVIRONMENT`] are kept: the rest is often secret and seldom matters.
 
-use crate::failure::{Event, Failure, Location, OutputChunk};
+use crate::failure::{Event, Failure, Location, OutputChunk, PlainAccessEvent};
 use crate::plan::Choice;
 use crate::thread::ThreadId;
 use serde::{Deserialize, Serialize};
@@ -54,17 +54,36 @@ pub struct ThreadInfo {
     pub thread: ThreadId,
     pub created_by: Option<ThreadId>,
     pub created_at: Option<Location>,
+    /// What the program called it (`pthread_setname_np`), or nothing.
+    pub name: String,
+    /// The outermost function of the program that it was seen in, or nothing.
+    pub function: String,
+}
+
+/// A line of the program's source, as it was when the trace was made.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct SourceLine {
+    pub file: String,
+    pub line: u32,
+    pub text: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceFile {
     pub program: Program,
     pub options: ExecutionOptions,
+    /// The schedule that is shown: the one that was found, made as simple as could be.
     pub choices: Vec<Choice>,
+    /// The one that was found, if it is another.
+    pub original: Option<Vec<Choice>>,
     pub threads: Vec<ThreadInfo>,
     /// The places that events refer to, each once.
     pub locations: Vec<Location>,
     pub events: Vec<Event>,
+    /// Plain accesses to what several threads use, in order.
+    pub accesses: Vec<PlainAccessEvent>,
+    /// Those that are near to a place of the report; sorted.
+    pub source: Vec<SourceLine>,
     pub failure: Failure,
     pub output: Vec<OutputChunk>,
     /// Whether there was more output than is kept.
@@ -108,12 +127,26 @@ impl TraceFile {
         if file.events.iter().any(|e| e.location as usize > file.locations.len()) {
             return Err(TraceFileError::Damaged("a step refers to a place that is not in it"));
         }
+        if file.accesses.iter().any(|a| a.location as usize > file.locations.len()) {
+            return Err(TraceFileError::Damaged("an access refers to a place that is not in it"));
+        }
         Ok(file)
     }
 
     /// Where an event happened.
     pub fn location_of(&self, event: &Event) -> Option<&Location> {
-        self.locations.get((event.location as usize).checked_sub(1)?)
+        self.location(event.location)
+    }
+
+    /// The place with a number; 0 is none.
+    pub fn location(&self, number: u32) -> Option<&Location> {
+        self.locations.get((number as usize).checked_sub(1)?)
+    }
+
+    /// The text of a line of the source, if it is in the file.
+    pub fn source_text(&self, location: &Location) -> Option<&str> {
+        let key = |l: &SourceLine| (l.file.as_str(), l.line).cmp(&(location.file.as_str(), location.line));
+        self.source.binary_search_by(key).ok().map(|i| self.source[i].text.as_str())
     }
 }
 
@@ -173,7 +206,14 @@ mod tests {
                 Choice { thread: ThreadId(0), alternative: 0 },
                 Choice { thread: ThreadId(3), alternative: 2 },
             ],
-            threads: vec![ThreadInfo { thread: ThreadId(0), created_by: None, created_at: None }],
+            original: Some(vec![Choice { thread: ThreadId(1), alternative: 0 }]),
+            threads: vec![ThreadInfo {
+                thread: ThreadId(0),
+                created_by: None,
+                created_at: None,
+                name: "main".into(),
+                function: String::new(),
+            }],
             locations: vec![Location { file: "a.c".into(), line: 3, column: 9, function: "main".into() }],
             events: vec![Event {
                 thread: ThreadId(0),
@@ -186,7 +226,23 @@ mod tests {
                 values: None,
                 alternatives: 1,
                 location: 1,
+                id: 0,
+                id2: 0,
+                mask: 0,
             }],
+            accesses: vec![PlainAccessEvent {
+                step: 1,
+                thread: ThreadId(0),
+                write: true,
+                frees: false,
+                size: 4,
+                object: "x".into(),
+                id: 5,
+                mask: 0x0f,
+                values: Some((0, 1)),
+                location: 1,
+            }],
+            source: vec![SourceLine { file: "a.c".into(), line: 3, text: "x = 1;".into() }],
             failure: Failure {
                 kind: FailureKind::Assertion,
                 message: "x == 1".into(),

@@ -16,5 +16,5 @@ pub use file::TraceFile;
 pub use footprint::{Footprint, Footprints, LocalState, PlainAccess, ThreadMemory};
 pub use plan::{Choice, Plan};
 pub use symdpor_abi::object::ObjectId;
-pub use symdpor_abi::op::{NO_THREAD, Op, OpKind, TRIED};
+pub use symdpor_abi::op::{Access, NO_THREAD, Op, OpKind, TRIED};
 pub use thread::{ThreadId, ThreadSet};

@@ -64,7 +64,7 @@ pub enum TraceError {
 }
 
 /// The steps of the last execution: as bytes, and decoded.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Trace {
     bytes: Vec<u8>,
     /// Where each step begins in `bytes`, and one more for the end.

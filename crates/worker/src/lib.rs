@@ -4,9 +4,11 @@
 //! turns the answers into data, [`symbols`] gives numbers the names of the source. The worker is disposable: it may die
 //! or overwrite the channel at any time, which costs that execution and nothing else. Nothing here prints.
 
+pub mod accesses;
 pub mod bytes;
 pub mod channel;
 mod cpu;
+pub mod debug;
 pub mod decode;
 pub mod error;
 pub mod footprints;
@@ -21,6 +23,7 @@ pub mod views;
 mod watchdog;
 pub mod worker;
 
+pub use accesses::Particulars;
 pub use bytes::Damaged;
 pub use decode::{Divergence, RawError, RawPending, Trace, TraceError};
 pub use error::{PreflightError, WorkerError};

@@ -52,23 +52,13 @@ pub struct Process {
 
 impl Process {
     pub fn start(launch: &Launch, channel: RawFd) -> io::Result<Process> {
-        let [number, input_number] = free_high_descriptors();
-        let input = crate::input::log();
+        let descriptors = lend(channel);
         let mut command = Command::new(&launch.program);
         if let Some(name) = launch.arguments.first() {
             command.arg0(name);
         }
         command.args(launch.arguments.iter().skip(1));
-        for (name, value) in &launch.environment {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        set_runtime_environment(&mut command, launch, number);
-        if input.is_some() {
-            command.env(ENV_INPUT, input_number.to_string());
-        }
+        set_environment(&mut command, launch, &descriptors);
         if let Some(directory) = &launch.directory {
             command.current_dir(directory);
         }
@@ -77,10 +67,7 @@ impl Process {
             command.stdin(Stdio::null());
         }
         command.process_group(0);
-        let parent = std::process::id();
-        let descriptors = [Some((channel, number)), input.map(|fd| (fd, input_number))];
-        // SAFETY: the closure makes system calls only: no allocation, no locks.
-        unsafe { command.pre_exec(move || prepare_child(descriptors, parent)) };
+        give(&mut command, descriptors);
         Ok(Process { child: command.spawn()?, death: None })
     }
 
@@ -142,6 +129,36 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Descriptors that the child gets, and the numbers it gets them under: the channel, and what was read of standard input.
+pub(crate) type Lent = [Option<(RawFd, RawFd)>; 2];
+
+pub(crate) fn lend(channel: RawFd) -> Lent {
+    let [number, input_number] = free_high_descriptors();
+    [Some((channel, number)), crate::input::log().map(|fd| (fd, input_number))]
+}
+
+/// Has the child get them, and die with the controller.
+pub(crate) fn give(command: &mut Command, lent: Lent) {
+    let parent = std::process::id();
+    // SAFETY: the closure makes system calls only: no allocation, no locks.
+    unsafe { command.pre_exec(move || prepare_child(lent, parent)) };
+}
+
+/// The variables of the program, those of the runtime among them.
+pub(crate) fn set_environment(command: &mut Command, launch: &Launch, lent: &Lent) {
+    for (name, value) in &launch.environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let [channel, input] = lent;
+    set_runtime_environment(command, launch, channel.map_or(-1, |(_, number)| number));
+    if let Some((_, number)) = input {
+        command.env(ENV_INPUT, number.to_string());
     }
 }
 

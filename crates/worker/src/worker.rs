@@ -259,7 +259,7 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
     crashed || outcome == Outcome::StepLimit
 }
 
-fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, spins: bool) {
+pub(crate) fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, spins: bool) {
     let Plan { choices, sleep, .. } = request.plan;
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
     let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(|t| u32::from(t.0)));

@@ -47,6 +47,7 @@ fn release(block: usize) {
         && let Some(size) = exec.heap.usable_size(block)
     {
         access::write(block, size);
+        crate::accesses::frees();
     }
     if let Err(error) = exec::get().heap.free(exec.current, block, stack::here_id()) {
         report(error, block);

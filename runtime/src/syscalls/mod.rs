@@ -44,7 +44,7 @@ mod world;
 
 pub use descriptors::shared;
 pub use names::{name, nr};
-pub use process::{NAME_BYTES, get_name, set_name};
+pub use process::{NAME_BYTES, get_name, given_name, set_name};
 pub use signals::program_handles;
 
 /// The arguments of a system call, as they were in the registers.

@@ -73,6 +73,11 @@ pub fn get_name(thread: usize) -> Name {
     NAMES.get(thread).or_else(|| NAMES.get(0)).unwrap_or_else(program_name)
 }
 
+/// The name that a thread was given, if it was.
+pub fn given_name(thread: usize) -> Option<Name> {
+    NAMES.get(thread)
+}
+
 fn program_name() -> Name {
     let mut name = [0; NAME_BYTES];
     real(nr::prctl, [PR_GET_NAME, name.as_mut_ptr() as usize, 0, 0, 0, 0]);
