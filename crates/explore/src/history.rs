@@ -100,6 +100,16 @@ impl History {
         self.events.push(Event { thread, op: *op, clock, reach, woken_by, clocks_before, objects_before });
     }
 
+    /// The same events again.
+    pub fn again(events: &[(ThreadId, Op)]) -> History {
+        let (mut history, mut races) = (History::default(), Vec::new());
+        for (thread, op) in events {
+            history.push(*thread, op, &mut races);
+            races.clear();
+        }
+        history
+    }
+
     pub fn len(&self) -> usize {
         self.events.len()
     }

@@ -8,8 +8,8 @@ use symdpor_trace::{Execution, Plan};
 
 /// See the module.
 pub struct AllInterleavings {
-    tree: Tree,
-    statistics: Statistics,
+    pub(crate) tree: Tree,
+    pub(crate) statistics: Statistics,
 }
 
 impl AllInterleavings {

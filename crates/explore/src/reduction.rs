@@ -31,20 +31,20 @@ pub trait Strategy: Default {
 
 /// A search that reverses races.
 pub struct Reduction<S> {
-    strategy: S,
-    tree: Tree,
-    history: History,
-    symmetry: Option<Symmetry>,
-    races: Vec<Race>,
-    mirrored: Vec<(usize, ThreadId)>,
-    sleepers: Vec<(ThreadId, usize)>,
-    statistics: Statistics,
+    pub(crate) strategy: S,
+    pub(crate) tree: Tree,
+    pub(crate) history: History,
+    pub(crate) symmetry: Option<Symmetry>,
+    pub(crate) races: Vec<Race>,
+    pub(crate) mirrored: Vec<(usize, ThreadId)>,
+    pub(crate) sleepers: Vec<(ThreadId, usize)>,
+    pub(crate) statistics: Statistics,
     /// What is to be gone on with once a question has been answered.
-    waiting: Option<Waiting>,
+    pub(crate) waiting: Option<Waiting>,
 }
 
 /// Where a question was asked.
-enum Waiting {
+pub(crate) enum Waiting {
     /// When another way of the last node's operation was to be taken, or another branch.
     Way,
     Branch,

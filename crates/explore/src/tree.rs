@@ -9,7 +9,8 @@
 //! in the trace, and that thread is awake from there on.
 
 use symdpor_abi::op::{Op, dependent};
-use symdpor_trace::{Choice, Plan, Step, ThreadId, ThreadSet};
+use symdpor_trace::saved::{Reader, Saved};
+use symdpor_trace::{Choice, Plan, Step, ThreadId, ThreadSet, saved};
 
 /// A state of the current execution.
 #[derive(Default)]
@@ -246,5 +247,28 @@ impl Tree {
         let mut choices = self.choices[..position].to_vec();
         choices.push(Choice { thread, alternative: 0 });
         Plan { choices, sleep: ThreadSet::new(), ask: true }
+    }
+}
+
+saved!(Node { enabled, backtrack, sleep, done, op, alternatives, cut, inherited, own });
+saved!(Sleeper { thread, op, since });
+
+/// The nodes that are not in use are left out.
+impl Saved for Tree {
+    fn save(&self, into: &mut Vec<u8>) {
+        let Tree { nodes, choices, sleepers, use_sleep } = self;
+        choices.save(into);
+        nodes[..choices.len()].iter().for_each(|n| n.save(into));
+        sleepers.save(into);
+        use_sleep.save(into);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<Tree> {
+        let choices = Vec::load(from)?;
+        let nodes: Vec<Node> = choices.iter().map(|_| Node::load(from)).collect::<Option<_>>()?;
+        let sleepers: Vec<Sleeper> = Vec::load(from)?;
+        let fits = |(start, end): (usize, usize)| start <= end && end <= sleepers.len();
+        let sound = nodes.iter().all(|n| fits(n.inherited) && fits(n.own));
+        Some(Tree { nodes, choices, sleepers, use_sleep: bool::load(from)? }).filter(|_| sound)
     }
 }

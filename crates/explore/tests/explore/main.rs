@@ -11,6 +11,7 @@ mod odd;
 mod program;
 mod regressions;
 mod repeat;
+mod resume;
 mod run;
 mod shrink;
 mod speed;
