@@ -1,7 +1,7 @@
 //! The command line as typed. What it means is decided in [`crate::options`].
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,9 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a program in every interleaving that matters
-    #[command(override_usage = "symdpor run [OPTIONS] [--] PROGRAM [ARGS]...")]
+    #[command(
+        override_usage = "symdpor run [OPTIONS] [--] PROGRAM [ARGS]...\n       symdpor run --resume FILE [--checkpoint FILE] [OPTIONS]"
+    )]
     Run(RunFlags),
     /// Run one failing execution again
     Replay(ReplayFlags),
@@ -64,15 +66,21 @@ pub struct RunFlags {
     /// Go on after an error and report each distinct one once
     #[arg(long)]
     pub keep_going: bool,
+    /// Write there how far the search is, every 30 s and when it is interrupted or reaches a limit
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+    /// Go on with the search of a checkpoint; program and options are in it, limits are not
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reduction", "symmetry", "visible", "races", "max_steps", "keep_going", "seed", "command"])]
+    pub resume: Option<PathBuf>,
     /// Worker processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: u32,
     /// Write a summary in JSON to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
-    /// Where traces of errors are written
-    #[arg(long, value_name = "DIR", default_value = "symdpor-out")]
-    pub trace_dir: PathBuf,
+    /// Where traces of errors are written [default: symdpor-out]
+    #[arg(long, value_name = "DIR")]
+    pub trace_dir: Option<PathBuf>,
     /// Neither progress nor the program's output
     #[arg(long, short)]
     pub quiet: bool,
@@ -81,7 +89,7 @@ pub struct RunFlags {
     pub seed: u64,
     /// The program to run and its arguments
     // One list: only then does clap leave alone everything after the program's name, flags included.
-    #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required = true)]
+    #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required_unless_present = "resume")]
     pub command: Vec<OsString>,
 }
 
@@ -119,7 +127,7 @@ pub struct CompileFlags {
     pub arguments: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reduction {
     /// all interleavings
@@ -130,7 +138,7 @@ pub enum Reduction {
     Source,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Symmetry {
     Off,
@@ -138,14 +146,14 @@ pub enum Symmetry {
     Check,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Visible {
     Sync,
     All,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Races {
     Error,

@@ -1,6 +1,7 @@
 //! The command line tool: flags, exit codes, wiring. The only part of symdpor that prints.
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 mod compile;
 mod console;
 mod describe;
@@ -9,6 +10,7 @@ mod exit;
 mod explain;
 mod flags;
 mod interrupt;
+mod keeper;
 mod notes;
 mod options;
 mod progress;
@@ -44,7 +46,7 @@ fn dispatch() -> Result<Exit, Box<dyn Error>> {
         _ => {}
     }
     match Cli::parse_from(arguments).command {
-        Command::Run(flags) => run::run(&options::RunOptions::resolve(flags)?),
+        Command::Run(flags) => run::command(flags),
         Command::Replay(flags) => replay::replay(&flags),
         Command::ExplainSymmetry(flags) => explain::explain(&flags),
         Command::Show(flags) => replay::show(&flags),

@@ -1,13 +1,15 @@
 //! `symdpor run`.
 
+use crate::checkpoint::{Checkpoint, CheckpointError, Input, Tool};
 use crate::console::{Console, complain};
 use crate::exit::Exit;
-use crate::flags::{Reduction, Symmetry};
+use crate::flags::{Reduction, RunFlags, Symmetry};
 use crate::interrupt::Interrupt;
+use crate::keeper::{Keeper, standard_input};
 use crate::notes::notes;
 use crate::options::{JsonTarget, RunOptions, channel_bits};
 use crate::progress::Progress;
-use crate::search::{FirstOutput, Known, Limits, Listener, Search, SearchError, Stop};
+use crate::search::{FirstOutput, Known, Limits, Listener, Position, Search, SearchError, Stop};
 use crate::session::Session;
 use crate::subject::Subject;
 use crate::traces;
@@ -17,22 +19,52 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::options as bits;
-use symdpor_explore::{AllInterleavings, Dpor, Explorer, Rule, SourceSets};
+use symdpor_explore::{AllInterleavings, Dpor, Resume, Rule, SourceSets};
 use symdpor_report::{Counts, ErrorEntry, Summary, SymmetryCounts, TextOptions, Verdict, json, text};
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::file::Program;
 use symdpor_trace::{FailureKind, TraceFile};
 
+/// `symdpor run` as typed: from the beginning, or from a checkpoint.
+pub fn command(flags: RunFlags) -> Result<Exit, Box<dyn Error>> {
+    let Some(path) = flags.resume.clone() else { return run(&RunOptions::resolve(flags)?) };
+    let checkpoint = Checkpoint::read(&path)?;
+    let options = RunOptions::resume(flags, &checkpoint)?;
+    let directory = Path::new(&checkpoint.program.directory);
+    if !directory.is_dir() {
+        return Err(CheckpointError::NoDirectory(path, directory.into()).into());
+    }
+    let subject = Subject::again(&checkpoint.program)?;
+    checkpoint.check(&path, &Tool::this(&subject.launch.runtime)?, &subject.program, &standard_input()?)?;
+    if let Input::Read(log) = &checkpoint.input {
+        symdpor_worker::input::restore(log)?;
+    }
+    search(&options, subject, Some((&path, checkpoint)))
+}
+
 pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
+    search(options, Subject::new(&options.command)?, None)
+}
+
+fn search(
+    options: &RunOptions,
+    subject: Subject,
+    from: Option<(&Path, Checkpoint)>,
+) -> Result<Exit, Box<dyn Error>> {
     let interrupt = Interrupt::install()?;
     if let Some(JsonTarget::File(path)) = &options.json {
         check_writable(path)?;
     }
-    let subject = Subject::new(&options.command)?;
+    let keeper = keeper(options, &subject, from.as_ref().map(|f| f.0))?;
     let settings = subject.settings(&options.execution, options.step_timeout);
     let mut session =
         Session::new(settings, subject.globals, channel_bits(&options.execution) | symmetry_bits(options));
     let mut reporter = Reporter::new(options, interrupt);
+    reporter.keeper = keeper;
+    let position = from.map(|(_, checkpoint)| {
+        reporter.errors = checkpoint.errors.into_iter().map(Into::into).collect();
+        checkpoint.position
+    });
     let checks = options.symmetry == Symmetry::Check;
     let limits = Limits {
         max_executions: options.max_executions,
@@ -45,14 +77,19 @@ pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
         (true, false) => FirstOutput::Afterwards,
         (false, _) => FirstOutput::Kept,
     };
-    let mut stop = search.run(explorer(options));
-    let (mut counts, symmetry, time) = (search.counts, search.symmetry, search.started.elapsed());
+    let mut stop = match &position {
+        None => search.run_kept(explorer(options)),
+        Some(position) => search.resume(explorer(options), position),
+    };
+    let (mut counts, symmetry, time) = (search.counts, search.symmetry, search.time());
     if checks && matches!(stop, Ok(Stop::Complete)) {
         let known = search.known();
         (stop, counts) = without_symmetry(options, &mut session, &subject.program, limits, &mut reporter, known);
     }
     reporter.progress.clear();
-    let mut summary = reporter.summary(stop?, counts, time);
+    let stop = stop?;
+    reporter.put_aside(&stop);
+    let mut summary = reporter.summary(stop, counts, time);
     summary.symmetry = symmetry;
     summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
     summary.notes.extend(reporter.lost.take());
@@ -90,7 +127,19 @@ fn symmetry_bits(options: &RunOptions) -> u32 {
     if options.symmetry == Symmetry::Off { 0 } else { bits::LOCALS }
 }
 
-fn explorer(options: &RunOptions) -> Box<dyn Explorer> {
+/// A file that is there may be hours of work: it is replaced only by what continues it.
+fn keeper(options: &RunOptions, subject: &Subject, from: Option<&Path>) -> Result<Option<Keeper>, Box<dyn Error>> {
+    let Some(path) = &options.checkpoint else { return Ok(None) };
+    let same = from.is_some_and(|from| from.canonicalize().ok() == path.canonicalize().ok());
+    if path.exists() && !same {
+        let path = path.display();
+        return Err(format!("{path} exists: go on with it (--resume {path}), or remove it to start anew").into());
+    }
+    let tool = Tool::this(&subject.launch.runtime)?;
+    Ok(Some(Keeper::new(path, tool, subject.program.clone(), options.search())?))
+}
+
+fn explorer(options: &RunOptions) -> Box<dyn Resume> {
     let rule = Rule::SOUND;
     match options.reduction {
         Reduction::Dpor if options.symmetry != Symmetry::Off => Box::new(Dpor::with_symmetry(rule).timed(nanos)),
@@ -101,7 +150,7 @@ fn explorer(options: &RunOptions) -> Box<dyn Explorer> {
     }
 }
 
-fn plain_explorer(reduction: Reduction) -> Box<dyn Explorer> {
+fn plain_explorer(reduction: Reduction) -> Box<dyn Resume> {
     match reduction {
         Reduction::None => Box::new(AllInterleavings::new()),
         Reduction::Dpor => Box::new(Dpor::new()),
@@ -152,6 +201,9 @@ struct Reporter<'a> {
     errors: Vec<ErrorEntry>,
     /// What to say of errors that symmetry lost.
     lost: Option<String>,
+    keeper: Option<Keeper>,
+    /// The search is to be gone on with: the last checkpoint could be written.
+    is_kept: bool,
 }
 
 impl<'a> Reporter<'a> {
@@ -167,6 +219,21 @@ impl<'a> Reporter<'a> {
             interrupt,
             errors: vec![],
             lost: None,
+            keeper: None,
+            is_kept: false,
+        }
+    }
+
+    /// What becomes of the checkpoint now that the search has ended.
+    fn put_aside(&self, stop: &Stop) {
+        let Some(keeper) = &self.keeper else { return };
+        match stop {
+            Stop::Complete | Stop::FirstError => keeper.remove(),
+            Stop::Limit(_) if self.is_kept && !self.options.quiet => {
+                let path = keeper.path().display();
+                self.console.print(&format!("Go on: symdpor run --resume {path} --checkpoint {path}\n"));
+            }
+            Stop::Limit(_) | Stop::Unsupported(_) => {}
         }
     }
 
@@ -233,5 +300,12 @@ impl Listener for Reporter<'_> {
 
     fn interrupted(&self) -> bool {
         self.interrupt.is_set()
+    }
+
+    fn keep(&mut self, last: bool, position: &dyn Fn() -> Position) {
+        if let Some(keeper) = self.keeper.as_mut().filter(|k| last || k.is_due()) {
+            let written = keeper.write(self.errors.iter().map(Into::into).collect(), position());
+            self.is_kept = last && written;
+        }
     }
 }

@@ -2,14 +2,16 @@
 
 use crate::describe::{Describe, Past, Places, failure_kind, signal_name, threads};
 use crate::session::{Ended, Ran, Session, Unexpected};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::{self, Outcome};
-use symdpor_explore::{Checked, Explorer};
+use symdpor_explore::{Checked, Explorer, Resume};
 use symdpor_report::{Counts, SymmetryCounts};
 use symdpor_trace::failure::{Failure, OutputChunk, Signature, Stack, StackRole};
 use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
-use symdpor_trace::{Choice, End, FailureKind, Plan};
+use symdpor_trace::saved::Reader;
+use symdpor_trace::{Choice, End, FailureKind, Plan, Step};
 use symdpor_worker::decode::{RawError, RawStack};
 use symdpor_worker::{Death, WorkerError};
 
@@ -35,6 +37,12 @@ pub enum SearchError {
     Worker(#[from] WorkerError),
     #[error("{0}")]
     NotInstrumented(symdpor_worker::PreflightError),
+    #[error("the checkpoint is not of such a search")]
+    Foreign,
+    #[error(
+        "the program does not do what it did when the checkpoint was written (step {0} of {1} differs): are its libraries, environment, input and files the same?"
+    )]
+    Changed(usize, usize),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +72,21 @@ pub trait Listener {
     fn output(&mut self, chunks: &[OutputChunk]);
     /// Whether the user wants to stop.
     fn interrupted(&self) -> bool;
+    /// Between two executions: the search could be put aside here. `last`: it is.
+    fn keep(&mut self, _last: bool, _position: &dyn Fn() -> Position) {}
+}
+
+/// Where a search is between two executions.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Position {
+    /// The explorer's own, as it saves itself.
+    explorer: Vec<u8>,
+    counts: Counts,
+    seen: BTreeSet<Signature>,
+    seen_raw: BTreeSet<Vec<u64>>,
+    /// Time spent so far.
+    time: Duration,
+    describing: Duration,
 }
 
 /// Failures that have been seen.
@@ -81,7 +104,11 @@ pub struct Search<'a> {
     pub first_output: FirstOutput,
     pub listener: &'a mut dyn Listener,
     pub counts: Counts,
-    pub started: Instant,
+    started: Instant,
+    /// Time spent before that, by those that were interrupted.
+    earlier: Duration,
+    /// Of that, what went into describing suspension points.
+    described: Duration,
     pub symmetry: SymmetryCounts,
     seen: BTreeSet<Signature>,
     seen_raw: BTreeSet<Vec<u64>>,
@@ -104,6 +131,8 @@ impl<'a> Search<'a> {
             listener,
             counts: Counts::default(),
             started: Instant::now(),
+            earlier: Duration::ZERO,
+            described: Duration::ZERO,
             symmetry: SymmetryCounts::default(),
             seen: BTreeSet::new(),
             seen_raw: BTreeSet::new(),
@@ -120,11 +149,86 @@ impl<'a> Search<'a> {
         (self.seen, self.seen_raw) = (known.seen, known.seen_raw);
     }
 
+    /// Time spent, with that of the interrupted searches before.
+    pub fn time(&self) -> Duration {
+        self.earlier + self.started.elapsed()
+    }
+
     pub fn run(&mut self, explorer: impl Explorer) -> Result<Stop, SearchError> {
         let mut explorer = Checked::new(explorer);
-        let mut plan = explorer.first();
+        let plan = explorer.first();
+        self.explore(explorer, plan, &|_| None)
+    }
+
+    /// The same, and can be put aside.
+    pub fn run_kept(&mut self, explorer: impl Resume) -> Result<Stop, SearchError> {
+        let mut explorer = Checked::new(explorer);
+        let plan = explorer.first();
+        self.explore(explorer, plan, &saved)
+    }
+
+    /// Goes on where a search with such an explorer was put aside.
+    pub fn resume(&mut self, explorer: impl Resume, position: &Position) -> Result<Stop, SearchError> {
+        let mut explorer = Checked::new(explorer);
+        let mut reader = Reader::new(&position.explorer);
+        explorer.load(&mut reader).filter(|()| reader.is_empty()).ok_or(SearchError::Foreign)?;
+        self.counts = position.counts;
+        self.expect(Known { seen: position.seen.clone(), seen_raw: position.seen_raw.clone() });
+        (self.earlier, self.described) = (position.time, position.describing);
+        self.count_explored(&explorer);
+        self.repeat(explorer.last_steps())?;
+        if let Some(limit) = self.limit() {
+            self.keep(true, &explorer, &saved);
+            return Ok(Stop::Limit(limit));
+        }
+        let plan = explorer.plan().clone();
+        self.explore(explorer, plan, &saved)
+    }
+
+    /// Runs the last execution again, without counting it: the next ones are compared with it, and whoever has changed
+    /// the program or what it reads is told so now.
+    fn repeat(&mut self, steps: &[Step]) -> Result<(), SearchError> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let choices = steps.iter().map(|s| Choice { thread: s.thread, alternative: s.alternative }).collect();
+        let plan = Plan { choices, ..Plan::default() };
+        let listener = &*self.listener;
+        let ran = self.session.run(&plan, false, &mut || listener.interrupted())?;
+        let again = match ran {
+            Ran::Ended(_) => &self.session.execution().steps[..],
+            Ran::Stopped => return Ok(()),
+            Ran::Diverged(_) | Ran::Died(_) | Ran::Stuck => &[],
+        };
+        let same = steps.iter().zip(again).take_while(|(then, now)| then == now).count();
+        if same < steps.len() { Err(SearchError::Changed(same + 1, steps.len())) } else { Ok(()) }
+    }
+
+    fn keep<E: Explorer>(&mut self, last: bool, explorer: &Checked<E>, save: &impl Fn(&Checked<E>) -> Option<Vec<u8>>) {
+        let (counts, seen, seen_raw) = (self.counts, &self.seen, &self.seen_raw);
+        let (time, describing) = (self.time(), self.described + self.session.describing());
+        self.listener.keep(last, &|| Position {
+            explorer: save(explorer).unwrap_or_default(),
+            counts,
+            seen: seen.clone(),
+            seen_raw: seen_raw.clone(),
+            time,
+            describing,
+        });
+    }
+
+    fn explore<E: Explorer>(
+        &mut self,
+        mut explorer: Checked<E>,
+        mut plan: Plan,
+        save: &impl Fn(&Checked<E>) -> Option<Vec<u8>>,
+    ) -> Result<Stop, SearchError> {
         loop {
             if let Some(stop) = self.run_one(&plan, explorer.depth())? {
+                // In the midst of an execution, which will be run again from its beginning.
+                if matches!(stop, Stop::Limit(_)) {
+                    self.keep(true, &explorer, save);
+                }
                 return Ok(stop);
             }
             self.listener.tick(&self.counts, explorer.depth());
@@ -134,7 +238,9 @@ impl<'a> Search<'a> {
                 Some(next) => plan = next,
                 None => return Ok(explorer.divergence().map_or(Stop::Complete, |d| self.went_another_way(d))),
             }
-            if let Some(limit) = self.limit() {
+            let limit = self.limit();
+            self.keep(limit.is_some(), &explorer, save);
+            if let Some(limit) = limit {
                 return Ok(Stop::Limit(limit));
             }
         }
@@ -203,7 +309,7 @@ impl<'a> Search<'a> {
             told_apart: symmetry.told_apart,
             past_differs: symmetry.past_differs,
             questions: symmetry.asked,
-            time: Duration::from_nanos(symmetry.nanos) + self.session.describing(),
+            time: Duration::from_nanos(symmetry.nanos) + self.described + self.session.describing(),
         };
     }
 
@@ -305,6 +411,12 @@ impl<'a> Search<'a> {
         let (message, stack) = crate::divergence::explain(unexpected, &describe);
         Unsupported { message, stack }
     }
+}
+
+fn saved(explorer: &impl Resume) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    explorer.save(&mut bytes);
+    Some(bytes)
 }
 
 /// Cheap to compare, so that the same failure in a hundred thousand executions costs little.

@@ -1,6 +1,6 @@
 //! What a run found, in numbers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 use symdpor_trace::{FailureKind, Location};
@@ -17,7 +17,7 @@ pub enum Verdict {
     Unsupported,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Run to an end.
     pub executions: u64,

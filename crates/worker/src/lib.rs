@@ -10,7 +10,7 @@ mod cpu;
 pub mod decode;
 pub mod error;
 pub mod footprints;
-mod input;
+pub mod input;
 pub mod install;
 mod pace;
 pub mod points;
