@@ -9,6 +9,7 @@ mod divergence;
 mod exit;
 mod explain;
 mod flags;
+mod forecast;
 mod interrupt;
 mod keeper;
 mod notes;

@@ -3,6 +3,7 @@
 use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::flags::{ReplayFlags, ShowFlags};
+use crate::forecast::Seen;
 use crate::interrupt::Interrupt;
 use crate::options::{UsageError, channel_bits, step_timeout};
 use crate::search::{Limits, Listener, Search, Stop};
@@ -11,7 +12,7 @@ use crate::subject::Subject;
 use crate::traces;
 use std::error::Error;
 use symdpor_explore::Replay;
-use symdpor_report::{Counts, text};
+use symdpor_report::text;
 use symdpor_trace::TraceFile;
 use symdpor_trace::failure::OutputChunk;
 
@@ -73,7 +74,7 @@ struct Keep {
 }
 
 impl Listener for Keep {
-    fn tick(&mut self, _: &Counts, _: usize) {}
+    fn tick(&mut self, _: &mut Seen<'_>) {}
 
     fn failure(&mut self, file: TraceFile, _: bool) {
         self.file = Some(file);

@@ -4,6 +4,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Input, Tool};
 use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::flags::{Reduction, RunFlags, Symmetry};
+use crate::forecast::{Range, Seen};
 use crate::interrupt::Interrupt;
 use crate::keeper::{Keeper, standard_input};
 use crate::notes::notes;
@@ -20,7 +21,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::options as bits;
 use symdpor_explore::{AllInterleavings, Dpor, Resume, Rule, SourceSets};
-use symdpor_report::{Counts, ErrorEntry, Summary, SymmetryCounts, TextOptions, Verdict, json, text};
+use symdpor_report::{Counts, ErrorEntry, Estimate, Summary, SymmetryCounts, TextOptions, Verdict, json, text};
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::file::Program;
 use symdpor_trace::{FailureKind, TraceFile};
@@ -81,6 +82,7 @@ fn search(
         None => search.run_kept(explorer(options)),
         Some(position) => search.resume(explorer(options), position),
     };
+    let forecast = search.forecast.range(search.counts.executions + search.counts.blocked);
     let (mut counts, symmetry, time) = (search.counts, search.symmetry, search.time());
     if checks && matches!(stop, Ok(Stop::Complete)) {
         let known = search.known();
@@ -91,6 +93,8 @@ fn search(
     reporter.put_aside(&stop);
     let mut summary = reporter.summary(stop, counts, time);
     summary.symmetry = symmetry;
+    let unknown = summary.complete || summary.verdict == Verdict::Unsupported;
+    summary.estimate = forecast.filter(|_| !unknown).map(|Range { likely, low, high }| Estimate { likely, low, high });
     summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
     summary.notes.extend(reporter.lost.take());
     session.quit();
@@ -260,13 +264,14 @@ impl<'a> Reporter<'a> {
             time,
             options,
             symmetry: SymmetryCounts::default(),
+            estimate: None,
         }
     }
 }
 
 impl Listener for Reporter<'_> {
-    fn tick(&mut self, counts: &Counts, depth: usize) {
-        self.progress.tick(counts, depth);
+    fn tick(&mut self, seen: &mut Seen<'_>) {
+        self.progress.tick(seen, self.errors.len());
     }
 
     fn failure(&mut self, file: TraceFile, first: bool) {

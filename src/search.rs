@@ -1,6 +1,7 @@
 //! The search: plans from the explorer, executions from the session, until one of them has had enough.
 
 use crate::describe::{Describe, Past, Places, failure_kind, signal_name, threads};
+use crate::forecast::{Forecast, Seen};
 use crate::session::{Ended, Ran, Session, Unexpected};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -65,7 +66,7 @@ pub enum FirstOutput {
 /// Hears of what happens during the search.
 pub trait Listener {
     /// After each execution, and now and then during a long one.
-    fn tick(&mut self, counts: &Counts, depth: usize);
+    fn tick(&mut self, seen: &mut Seen<'_>);
     /// A failure that was not seen before. `first`: in the first execution, whose output has been shown.
     fn failure(&mut self, file: TraceFile, first: bool);
     /// What the program wrote in its first execution, if it was to be shown afterwards.
@@ -87,6 +88,7 @@ pub struct Position {
     /// Time spent so far.
     time: Duration,
     describing: Duration,
+    forecast: Forecast,
 }
 
 /// Failures that have been seen.
@@ -110,6 +112,7 @@ pub struct Search<'a> {
     /// Of that, what went into describing suspension points.
     described: Duration,
     pub symmetry: SymmetryCounts,
+    pub forecast: Forecast,
     seen: BTreeSet<Signature>,
     seen_raw: BTreeSet<Vec<u64>>,
 }
@@ -134,6 +137,7 @@ impl<'a> Search<'a> {
             earlier: Duration::ZERO,
             described: Duration::ZERO,
             symmetry: SymmetryCounts::default(),
+            forecast: Forecast::default(),
             seen: BTreeSet::new(),
             seen_raw: BTreeSet::new(),
         }
@@ -175,6 +179,7 @@ impl<'a> Search<'a> {
         self.counts = position.counts;
         self.expect(Known { seen: position.seen.clone(), seen_raw: position.seen_raw.clone() });
         (self.earlier, self.described) = (position.time, position.describing);
+        self.forecast = position.forecast.clone();
         self.count_explored(&explorer);
         self.repeat(explorer.last_steps())?;
         if let Some(limit) = self.limit() {
@@ -207,6 +212,7 @@ impl<'a> Search<'a> {
     fn keep<E: Explorer>(&mut self, last: bool, explorer: &Checked<E>, save: &impl Fn(&Checked<E>) -> Option<Vec<u8>>) {
         let (counts, seen, seen_raw) = (self.counts, &self.seen, &self.seen_raw);
         let (time, describing) = (self.time(), self.described + self.session.describing());
+        let forecast = &self.forecast;
         self.listener.keep(last, &|| Position {
             explorer: save(explorer).unwrap_or_default(),
             counts,
@@ -214,6 +220,7 @@ impl<'a> Search<'a> {
             seen_raw: seen_raw.clone(),
             time,
             describing,
+            forecast: forecast.clone(),
         });
     }
 
@@ -227,18 +234,28 @@ impl<'a> Search<'a> {
             if let Some(stop) = self.run_one(&plan, explorer.depth())? {
                 // In the midst of an execution, which will be run again from its beginning.
                 if matches!(stop, Stop::Limit(_)) {
+                    self.forecast.now(explorer.estimate());
                     self.keep(true, &explorer, save);
                 }
                 return Ok(stop);
             }
-            self.listener.tick(&self.counts, explorer.depth());
             let next = explorer.next(self.session.execution());
             self.count_explored(&explorer);
+            let (time, depth) = (self.time(), explorer.depth());
+            let (counts, symmetry, forecast) = (&self.counts, &self.symmetry, &mut self.forecast);
+            let mut now = || {
+                forecast.now(explorer.estimate());
+                forecast.clone()
+            };
+            self.listener.tick(&mut Seen { counts, symmetry, depth, time, forecast: &mut now });
             match next {
                 Some(next) => plan = next,
                 None => return Ok(explorer.divergence().map_or(Stop::Complete, |d| self.went_another_way(d))),
             }
             let limit = self.limit();
+            if limit.is_some() {
+                self.forecast.now(explorer.estimate());
+            }
             self.keep(limit.is_some(), &explorer, save);
             if let Some(limit) = limit {
                 return Ok(Stop::Limit(limit));
@@ -246,12 +263,16 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// One execution. `depth`: where it branches off.
     fn run_one(&mut self, plan: &Plan, depth: usize) -> Result<Option<Stop>, SearchError> {
         let first = self.counts == Counts::default();
         let deadline = self.deadline();
-        let (listener, counts) = (&mut *self.listener, &self.counts);
+        let time = self.time();
+        let (listener, counts, symmetry) = (&mut *self.listener, &self.counts, &self.symmetry);
+        let (forecast, running) = (&self.forecast, Instant::now());
         let mut stop = || {
-            listener.tick(counts, depth);
+            let time = time + running.elapsed();
+            listener.tick(&mut Seen { counts, symmetry, depth, time, forecast: &mut || forecast.clone() });
             listener.interrupted() || deadline.is_some_and(|d| Instant::now() >= d)
         };
         let live = first && self.first_output == FirstOutput::Live;
@@ -304,6 +325,9 @@ impl<'a> Search<'a> {
         let statistics = explorer.statistics();
         (self.counts.executions, self.counts.blocked) = (statistics.executions, statistics.blocked);
         let symmetry = explorer.symmetry();
+        if self.forecast.is_due(self.counts.executions + self.counts.blocked) {
+            self.forecast.add(explorer.estimate());
+        }
         self.symmetry = SymmetryCounts {
             hits: symmetry.skipped,
             told_apart: symmetry.told_apart,

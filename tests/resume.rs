@@ -28,7 +28,7 @@ const CASES: [Case; 8] = [
     Case { file: "mutex/counter.h", macros: &["-DTHREADS=4"], options: &["--reduction", "none"] },
     Case { file: "cond/bounded_buffer.c", macros: &["-DCONSUMERS=4"], options: &["--symmetry", "on"] },
     Case { file: "classic/last_zero.c", macros: &["-DN=7"], options: &["--reduction", "dpor"] },
-    Case { file: "classic/philosophers.c", macros: &["-DN=12"], options: &["--keep-going"] },
+    Case { file: "classic/rare_assertion.c", macros: &[], options: &["--reduction", "dpor", "--symmetry", "off", "--keep-going"] },
 ];
 
 impl Case {

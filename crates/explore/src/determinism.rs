@@ -194,6 +194,10 @@ impl<E: Explorer> Explorer for Checked<E> {
         self.inner.symmetry()
     }
 
+    fn estimate(&self) -> Option<f64> {
+        self.inner.estimate()
+    }
+
     fn depth(&self) -> usize {
         self.inner.depth()
     }

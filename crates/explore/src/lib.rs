@@ -19,6 +19,7 @@ mod clock;
 pub mod determinism;
 pub mod dpor;
 pub mod explorer;
+mod estimate;
 mod history;
 pub mod none;
 mod objects;

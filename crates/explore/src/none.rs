@@ -37,6 +37,7 @@ impl Explorer for AllInterleavings {
                 node.backtrack.clone_from(&node.enabled);
             }
         }
+        self.tree.count();
         while let Some(position) = self.tree.depth().checked_sub(1) {
             if self.tree.next_alternative(position) {
                 return Some(self.tree.plan());
@@ -53,6 +54,10 @@ impl Explorer for AllInterleavings {
 
     fn statistics(&self) -> Statistics {
         self.statistics
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        Some(self.tree.estimate())
     }
 
     fn depth(&self) -> usize {

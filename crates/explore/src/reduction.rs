@@ -388,6 +388,9 @@ impl<S: Strategy> Reduction<S> {
     }
 
     fn analysed(&mut self, analysed: Analysed, execution: &Execution) -> Option<Plan> {
+        if !matches!(analysed, Analysed::Asking(_)) {
+            self.tree.count();
+        }
         match analysed {
             Analysed::ToItsEnd => {
                 self.statistics.count(execution);
@@ -439,6 +442,10 @@ impl<S: Strategy> Explorer for Reduction<S> {
 
     fn symmetry(&self) -> Counters {
         self.symmetry.as_ref().map_or(Counters::default(), |s| Counters { nanos: s.timer.nanos(), ..s.counters })
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        Some(self.tree.estimate())
     }
 
     fn depth(&self) -> usize {

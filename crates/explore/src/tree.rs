@@ -8,6 +8,7 @@
 //! turned out, a failed compare-and-swap say, so it may wake a thread earlier; then a step of a thread that should sleep is found
 //! in the trace, and that thread is awake from there on.
 
+use crate::estimate::{Effort, Estimate};
 use symdpor_abi::op::{Op, dependent};
 use symdpor_trace::saved::{Reader, Saved};
 use symdpor_trace::{Choice, Plan, Step, ThreadId, ThreadSet, saved};
@@ -30,6 +31,7 @@ pub struct Node {
     /// Its sleepers: those inherited, and those explored here.
     inherited: (usize, usize),
     own: (usize, usize),
+    effort: Effort,
 }
 
 #[derive(Clone, Copy)]
@@ -54,11 +56,12 @@ pub struct Tree {
     choices: Vec<Choice>,
     sleepers: Vec<Sleeper>,
     use_sleep: bool,
+    estimate: Estimate,
 }
 
 impl Tree {
     pub fn new(use_sleep: bool) -> Tree {
-        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep }
+        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep, estimate: Estimate::default() }
     }
 
     pub fn depth(&self) -> usize {
@@ -114,6 +117,7 @@ impl Tree {
         node.sleep.remove(step.thread);
         node.inherited = inherited;
         node.own = (self.sleepers.len(), self.sleepers.len());
+        node.effort = self.estimate.open();
     }
 
     /// The sleepers of a new node: those of the node before that its step has not woken.
@@ -156,7 +160,10 @@ impl Tree {
         self.sleepers.truncate(node.own.1);
         let next = self.choices[position].alternative.checked_add(1);
         let next = next.filter(|&a| a < node.alternatives && node.op.is_some());
-        next.inspect(|&alternative| self.choices[position].alternative = alternative).is_some()
+        let Some(alternative) = next else { return false };
+        self.estimate.finish_branch(&mut node.effort);
+        self.choices[position].alternative = alternative;
+        true
     }
 
     /// The last node's current branch has been explored in all ways.
@@ -191,6 +198,7 @@ impl Tree {
         node.sleep.remove(thread);
         node.alternatives = 0;
         node.op = None;
+        self.estimate.finish_branch(&mut node.effort);
         self.choices[position] = Choice { thread, alternative: 0 };
     }
 
@@ -235,6 +243,21 @@ impl Tree {
         self.choices.pop();
     }
 
+    /// An execution has been looked at.
+    pub fn count(&mut self) {
+        self.estimate.count();
+    }
+
+    /// How many executions there will have been, those that are cut off included.
+    pub fn estimate(&self) -> f64 {
+        let path = self.nodes[..self.choices.len()].iter().zip(&self.choices);
+        Estimate::total(path.map(|(node, choice)| {
+            let threads = node.backtrack.iter().filter(|t| !node.done.contains(*t) && !node.sleep.contains(*t));
+            let ways = node.alternatives.saturating_sub(choice.alternative + 1);
+            (&node.effort, threads.count() + ways as usize)
+        }))
+    }
+
     /// The plan that takes the last node's current branch.
     pub fn plan(&self) -> Plan {
         let position = self.choices.len() - 1;
@@ -250,17 +273,18 @@ impl Tree {
     }
 }
 
-saved!(Node { enabled, backtrack, sleep, done, op, alternatives, cut, inherited, own });
+saved!(Node { enabled, backtrack, sleep, done, op, alternatives, cut, inherited, own, effort });
 saved!(Sleeper { thread, op, since });
 
 /// The nodes that are not in use are left out.
 impl Saved for Tree {
     fn save(&self, into: &mut Vec<u8>) {
-        let Tree { nodes, choices, sleepers, use_sleep } = self;
+        let Tree { nodes, choices, sleepers, use_sleep, estimate } = self;
         choices.save(into);
         nodes[..choices.len()].iter().for_each(|n| n.save(into));
         sleepers.save(into);
         use_sleep.save(into);
+        estimate.save(into);
     }
 
     fn load(from: &mut Reader<'_>) -> Option<Tree> {
@@ -269,6 +293,7 @@ impl Saved for Tree {
         let sleepers: Vec<Sleeper> = Vec::load(from)?;
         let fits = |(start, end): (usize, usize)| start <= end && end <= sleepers.len();
         let sound = nodes.iter().all(|n| fits(n.inherited) && fits(n.own));
-        Some(Tree { nodes, choices, sleepers, use_sleep: bool::load(from)? }).filter(|_| sound)
+        let (use_sleep, estimate) = Saved::load(from)?;
+        Some(Tree { nodes, choices, sleepers, use_sleep, estimate }).filter(|_| sound)
     }
 }

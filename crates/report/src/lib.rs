@@ -14,5 +14,5 @@ pub mod text;
 mod words;
 
 pub use paint::Paint;
-pub use summary::{Counts, ErrorEntry, Summary, SymmetryCounts, Verdict};
+pub use summary::{Counts, ErrorEntry, Estimate, Summary, SymmetryCounts, Verdict};
 pub use text::TextOptions;

@@ -67,6 +67,16 @@ pub struct Summary {
     /// The options of the run, as they took effect.
     pub options: serde_json::Value,
     pub symmetry: SymmetryCounts,
+    /// Of a search that was not finished.
+    pub estimate: Option<Estimate>,
+}
+
+/// How many executions, cut off ones included, the whole search would have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    pub likely: f64,
+    pub low: f64,
+    pub high: f64,
 }
 
 impl Summary {
