@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Parser, Debug)]
-#[command(name = "symdpor", version, about, disable_help_subcommand = true)]
+#[command(name = "symdpor", version, about)]
 #[command(
     after_help = "Build with `symdpor cc` (CC=\"symdpor cc\" CXX=\"symdpor c++\" make), then `symdpor run ./prog`.
 Exit codes: 0 no error, 1 error found, 2 wrong usage or environment, 3 limit reached,
@@ -25,6 +25,8 @@ pub enum Command {
         override_usage = "symdpor run [OPTIONS] [--] PROGRAM [ARGS]...\n       symdpor run --resume FILE [--checkpoint FILE] [OPTIONS]"
     )]
     Run(RunFlags),
+    /// Run several programs, and say which of them are as expected
+    Test(TestFlags),
     /// Run one failing execution again
     Replay(ReplayFlags),
     /// Show which threads are alike, and what tells others apart
@@ -38,6 +40,10 @@ pub enum Command {
     /// Compile C++ with clang++ and the pass: all arguments go to clang++
     #[command(name = "c++", disable_help_flag = true)]
     Cxx(CompileFlags),
+    /// Print shell completions: bash, zsh, fish, ...
+    Completions(CompletionsFlags),
+    /// Write man pages to a directory
+    Man(ManFlags),
 }
 
 #[derive(Args, Debug)]
@@ -78,6 +84,12 @@ pub struct RunFlags {
     /// Write a summary in JSON to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
+    /// Write a report in JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the errors in SARIF 2.1.0, for code scanning
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
     /// Where traces of errors are written [default: symdpor-out]
     #[arg(long, value_name = "DIR")]
     pub trace_dir: Option<PathBuf>,
@@ -91,6 +103,43 @@ pub struct RunFlags {
     // One list: only then does clap leave alone everything after the program's name, flags included.
     #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required_unless_present = "resume")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct TestFlags {
+    /// The file that names the programs [default: symdpor.toml]
+    #[arg(long, value_name = "FILE", conflicts_with = "programs")]
+    pub config: Option<PathBuf>,
+    /// Stop after this time: 30s, 10m, 2h; it is shared among the programs
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub time_limit: Option<Duration>,
+    /// Write a report in JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the errors in SARIF 2.1.0, for code scanning
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+    /// Write all summaries in JSON to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE|-")]
+    pub json: Option<PathBuf>,
+    /// Where traces of errors are written [default: symdpor-out]
+    #[arg(long, value_name = "DIR")]
+    pub trace_dir: Option<PathBuf>,
+    /// Programs without arguments; for arguments and options write a file
+    #[arg(value_name = "PROGRAM")]
+    pub programs: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct CompletionsFlags {
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub struct ManFlags {
+    /// Where the pages are written
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -161,7 +210,7 @@ pub enum Races {
 }
 
 /// `30s`, `10m`, `2h`, `500ms`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: f64 = digits.parse().map_err(|_| "a time such as 30s, 10m or 2h is expected".to_owned())?;
     let unit = match &text[digits.len()..] {

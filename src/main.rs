@@ -12,14 +12,18 @@ mod flags;
 mod forecast;
 mod interrupt;
 mod keeper;
+mod manifest;
+mod manual;
 mod notes;
 mod options;
+mod outputs;
 mod progress;
 mod replay;
 mod run;
 mod search;
 mod session;
 mod subject;
+mod suite;
 mod traces;
 
 use clap::Parser;
@@ -48,6 +52,9 @@ fn dispatch() -> Result<Exit, Box<dyn Error>> {
     }
     match Cli::parse_from(arguments).command {
         Command::Run(flags) => run::command(flags),
+        Command::Test(flags) => suite::test(&flags),
+        Command::Completions(flags) => Ok(manual::completions(&flags)),
+        Command::Man(flags) => manual::man(&flags),
         Command::Replay(flags) => replay::replay(&flags),
         Command::ExplainSymmetry(flags) => explain::explain(&flags),
         Command::Show(flags) => replay::show(&flags),

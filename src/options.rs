@@ -2,6 +2,7 @@
 
 use crate::checkpoint::{Checkpoint, SearchOptions};
 use crate::flags::{Races, Reduction, RunFlags, Symmetry, Visible};
+use crate::outputs::Outputs;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub struct RunOptions {
     pub trace_dir: PathBuf,
     pub quiet: bool,
     pub checkpoint: Option<PathBuf>,
+    pub outputs: Outputs,
     /// The program and its arguments.
     pub command: Vec<OsString>,
 }
@@ -75,6 +77,7 @@ impl RunOptions {
             trace_dir: flags.trace_dir.unwrap_or_else(|| TRACE_DIR.into()),
             quiet: flags.quiet,
             checkpoint: flags.checkpoint,
+            outputs: Outputs { junit: flags.junit, sarif: flags.sarif },
             command: flags.command,
         })
     }

@@ -9,13 +9,13 @@ use crate::interrupt::Interrupt;
 use crate::keeper::{Keeper, standard_input};
 use crate::notes::notes;
 use crate::options::{JsonTarget, RunOptions, channel_bits};
+use crate::outputs::{self, check_writable};
 use crate::progress::Progress;
 use crate::search::{FirstOutput, Known, Limits, Listener, Position, Search, SearchError, Stop};
 use crate::session::Session;
 use crate::subject::Subject;
 use crate::traces;
 use std::error::Error;
-use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -40,19 +40,27 @@ pub fn command(flags: RunFlags) -> Result<Exit, Box<dyn Error>> {
     if let Input::Read(log) = &checkpoint.input {
         symdpor_worker::input::restore(log)?;
     }
-    search(&options, subject, Some((&path, checkpoint)))
+    finish(&search(&options, subject, Some((&path, checkpoint)), None)?, &options)
 }
 
-pub fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
-    search(options, Subject::new(&options.command)?, None)
+fn run(options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
+    finish(&search(options, Subject::new(&options.command)?, None, None)?, options)
+}
+
+/// The same without a word.
+pub fn summary(options: &RunOptions, interrupt: Interrupt) -> Result<Summary, Box<dyn Error>> {
+    search(options, Subject::new(&options.command)?, None, Some(interrupt))
 }
 
 fn search(
     options: &RunOptions,
     subject: Subject,
     from: Option<(&Path, Checkpoint)>,
-) -> Result<Exit, Box<dyn Error>> {
-    let interrupt = Interrupt::install()?;
+    silent: Option<Interrupt>,
+) -> Result<Summary, Box<dyn Error>> {
+    let is_silent = silent.is_some();
+    let interrupt = silent.map_or_else(Interrupt::install, Ok)?;
+    options.outputs.check()?;
     if let Some(JsonTarget::File(path)) = &options.json {
         check_writable(path)?;
     }
@@ -61,6 +69,7 @@ fn search(
     let mut session =
         Session::new(settings, subject.globals, channel_bits(&options.execution) | symmetry_bits(options));
     let mut reporter = Reporter::new(options, interrupt);
+    reporter.is_silent = is_silent;
     reporter.keeper = keeper;
     let position = from.map(|(_, checkpoint)| {
         reporter.errors = checkpoint.errors.into_iter().map(Into::into).collect();
@@ -98,7 +107,7 @@ fn search(
     summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
     summary.notes.extend(reporter.lost.take());
     session.quit();
-    finish(&summary, options, reporter.console)
+    Ok(summary)
 }
 
 /// Explores what symmetry left out, too: what is found then and was not found before has been lost.
@@ -167,14 +176,13 @@ fn nanos() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Better now than after an hour.
-fn check_writable(path: &Path) -> Result<(), Box<dyn Error>> {
-    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    open.map(|_| ()).map_err(|e| format!("{}: cannot be written: {e}", path.display()).into())
+fn console(options: &RunOptions) -> Console {
+    if options.json == Some(JsonTarget::Stdout) { Console::Stderr } else { Console::Stdout }
 }
 
-/// The last line of the report, the JSON, and the exit code.
-fn finish(summary: &Summary, options: &RunOptions, console: Console) -> Result<Exit, Box<dyn Error>> {
+/// The last line of the report, the files, and the exit code.
+fn finish(summary: &Summary, options: &RunOptions) -> Result<Exit, Box<dyn Error>> {
+    let console = console(options);
     if !options.quiet {
         console.print(&text::notes(&summary.notes, console.paint()));
     }
@@ -183,10 +191,12 @@ fn finish(summary: &Summary, options: &RunOptions, console: Console) -> Result<E
         None => {}
         Some(JsonTarget::Stdout) => Console::Stdout.print(&json::render(summary)),
         Some(JsonTarget::File(path)) => {
-            fs::write(path, json::render(summary))
-                .map_err(|e| format!("{}: cannot be written: {e}", path.display()))?;
+            outputs::write(path, &json::render(summary))?;
         }
     }
+    let words: Vec<_> = options.command.iter().map(|w| w.to_string_lossy()).collect();
+    let job = outputs::job(&words.join(" "), Verdict::Ok.name(), Ok(summary.clone()));
+    options.outputs.write(&[job], &std::env::current_dir()?)?;
     Ok(match summary.verdict {
         Verdict::Ok => Exit::Ok,
         Verdict::Error => Exit::Error,
@@ -206,14 +216,15 @@ struct Reporter<'a> {
     /// What to say of errors that symmetry lost.
     lost: Option<String>,
     keeper: Option<Keeper>,
+    /// Nothing is printed: others do.
+    is_silent: bool,
     /// The search is to be gone on with: the last checkpoint could be written.
     is_kept: bool,
 }
 
 impl<'a> Reporter<'a> {
     fn new(options: &'a RunOptions, interrupt: Interrupt) -> Reporter<'a> {
-        let to_stdout = options.json != Some(JsonTarget::Stdout);
-        let console = if to_stdout { Console::Stdout } else { Console::Stderr };
+        let console = console(options);
         let text = console.text_options();
         Reporter {
             options,
@@ -224,6 +235,7 @@ impl<'a> Reporter<'a> {
             errors: vec![],
             lost: None,
             keeper: None,
+            is_silent: false,
             is_kept: false,
         }
     }
@@ -247,7 +259,9 @@ impl<'a> Reporter<'a> {
             Stop::Complete | Stop::FirstError => (Verdict::Ok, None),
             Stop::Limit(limit) => (Verdict::Incomplete, Some(limit)),
             Stop::Unsupported(what) => {
-                self.console.print(&text::unsupported(what.stack.as_ref(), &self.text));
+                if !self.is_silent {
+                    self.console.print(&text::unsupported(what.stack.as_ref(), &self.text));
+                }
                 (Verdict::Unsupported, Some(what.message))
             }
         };
@@ -278,10 +292,11 @@ impl Listener for Reporter<'_> {
         let written = traces::write(&self.options.trace_dir, &file);
         let shown_already = first && self.options.shows_output();
         let options = TextOptions { output: !shown_already, ..self.text.clone() };
-        let report = text::failure(&file, &options);
+        let report = if self.is_silent { String::new() } else { text::failure(&file, &options) };
         self.progress.suspend(|| {
             self.console.print(&report);
             match &written {
+                Ok(_) if self.is_silent => {}
                 Ok(path) => self.console.print(&format!("\nReplay: symdpor replay {}\n\n", path.display())),
                 Err(e) => {
                     complain(&format!("the trace could not be written to {}: {e}", self.options.trace_dir.display()))

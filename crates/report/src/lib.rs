@@ -5,14 +5,18 @@
 #![forbid(unsafe_code)]
 
 mod interleaving;
+pub mod job;
 pub mod json;
+pub mod junit;
 pub mod paint;
 mod place;
 mod repeats;
+pub mod sarif;
 pub mod summary;
 pub mod text;
 mod words;
 
+pub use job::{Job, Outcome};
 pub use paint::Paint;
 pub use summary::{Counts, ErrorEntry, Estimate, Summary, SymmetryCounts, Verdict};
 pub use text::TextOptions;

@@ -17,6 +17,17 @@ pub enum Verdict {
     Unsupported,
 }
 
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Error => "error",
+            Verdict::Incomplete => "incomplete",
+            Verdict::Unsupported => "unsupported",
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Run to an end.
