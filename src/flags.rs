@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Parser, Debug)]
-#[command(name = "symdpor", version, about)]
+#[command(name = "symdpor", version)]
 #[command(
-    after_help = "Build with `symdpor cc` (CC=\"symdpor cc\" CXX=\"symdpor c++\" make), then `symdpor run ./prog`.
-Exit codes: 0 no error, 1 error found, 2 wrong usage or environment, 3 limit reached,
-4 the program cannot be controlled, 5 a replayed error did not come back."
+    about = "Finds concurrency bugs by running every interleaving that matters",
+    after_help = "Build with `symdpor cc prog.c -o prog`, then `symdpor run ./prog`. Options: `help run`.
+Exit codes: 0 no error, 1 error found, 2 wrong usage or environment,
+3 limit reached, 4 not controllable, 5 a replayed error did not come back."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -25,19 +26,19 @@ pub enum Command {
         override_usage = "symdpor run [OPTIONS] [--] PROGRAM [ARGS]...\n       symdpor run --resume FILE [--checkpoint FILE] [OPTIONS]"
     )]
     Run(RunFlags),
-    /// Run several programs, and say which of them are as expected
+    /// Run several programs, and say which are as expected
     Test(TestFlags),
     /// Run one failing execution again
     Replay(ReplayFlags),
-    /// Show which threads are alike, and what tells others apart
+    /// Show which threads are alike, and what tells them apart
     #[command(override_usage = "symdpor explain-symmetry [OPTIONS] [--] PROGRAM [ARGS]...")]
     ExplainSymmetry(ExplainFlags),
-    /// Show the report of a failing execution, from its trace file alone
+    /// Show the report of a failing execution, from its trace file
     Show(ShowFlags),
-    /// Compile C with clang and the pass: all arguments go to clang
+    /// Compile C with clang and the pass
     #[command(disable_help_flag = true)]
     Cc(CompileFlags),
-    /// Compile C++ with clang++ and the pass: all arguments go to clang++
+    /// Compile C++ with clang++ and the pass
     #[command(name = "c++", disable_help_flag = true)]
     Cxx(CompileFlags),
     /// Print shell completions: bash, zsh, fish, ...
@@ -275,6 +276,6 @@ mod tests {
     fn the_help_fits_a_screen() {
         let help = Cli::command().render_help().to_string();
         assert!(help.lines().count() <= 24, "{help}");
-        assert!(help.lines().all(|l| l.chars().count() <= 100), "{help}");
+        assert!(help.lines().all(|l| l.chars().count() <= 80), "{help}");
     }
 }

@@ -90,7 +90,14 @@ mod tests {
     #[test]
     fn estimates_are_kept_at_each_doubling() {
         let mut forecast = Forecast::default();
-        let kept = (1..1000u64).filter(|n| forecast.is_due(*n) && { forecast.add(Some(1.0)); true }).count();
+        let kept = (1..1000u64)
+            .filter(|n| {
+                forecast.is_due(*n) && {
+                    forecast.add(Some(1.0));
+                    true
+                }
+            })
+            .count();
         assert_eq!(kept, 7);
     }
 }

@@ -149,10 +149,7 @@ mod tests {
         let manifest = Manifest::parse(text).unwrap();
         assert_eq!(manifest.time_limit(), Ok(Some(Duration::from_secs(300))));
         let [a, b] = &manifest.programs[..] else { panic!("{manifest:?}") };
-        assert_eq!(
-            a.run_arguments(),
-            ["--reduction=dpor", "--max-steps=50", "--keep-going", "--", "./a", "-n", "3"]
-        );
+        assert_eq!(a.run_arguments(), ["--reduction=dpor", "--max-steps=50", "--keep-going", "--", "./a", "-n", "3"]);
         assert_eq!((a.name().as_str(), a.expected()), ("./a -n 3", "deadlock"));
         assert_eq!((b.run_arguments(), b.expected()), (vec!["--".into(), "./b".into()], "ok"));
     }

@@ -1,5 +1,6 @@
 //! Man pages and shell completions, from the definition of the command line.
 
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::flags::{Cli, CompletionsFlags, ManFlags};
 use clap::CommandFactory;
@@ -7,7 +8,9 @@ use std::error::Error;
 use std::io;
 
 pub fn completions(flags: &CompletionsFlags) -> Exit {
-    clap_complete::generate(flags.shell, &mut Cli::command(), "symdpor", &mut io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(flags.shell, &mut Cli::command(), "symdpor", &mut script);
+    Console::Stdout.print_bytes(&script);
     Exit::Ok
 }
 

@@ -24,8 +24,7 @@ pub struct Progress {
 impl Progress {
     pub fn new(wanted: bool) -> Progress {
         let terminal = std::io::stderr().is_terminal();
-        let target =
-            if wanted && terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if wanted && terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target)
             .with_style(ProgressStyle::with_template("{msg}").expect("a constant"));
         let logs = wanted && !terminal;
@@ -78,7 +77,11 @@ fn line(seen: &mut Seen<'_>, errors: usize) -> String {
         parts.push(format!("{} gone", brief(seen.time)));
     }
     let share = |part: u64| 100 * part / (done + seen.symmetry.hits).max(1);
-    parts.push(format!("cut off: {}% by sleep sets, {}% by symmetry", share(seen.counts.blocked), share(seen.symmetry.hits)));
+    parts.push(format!(
+        "cut off: {}% by sleep sets, {}% by symmetry",
+        share(seen.counts.blocked),
+        share(seen.symmetry.hits)
+    ));
     parts.push(format!("depth {}", seen.depth));
     if errors > 0 {
         parts.push(format!("{errors} error{}", if errors == 1 { "" } else { "s" }));
@@ -123,10 +126,8 @@ mod tests {
 
     #[test]
     fn a_log_gets_fewer_and_fewer_lines() {
-        let times: Vec<u64> = std::iter::successors(Some(FIRST_LOGGED), |t| Some(next_after(*t)))
-            .map(|t| t.as_secs())
-            .take(9)
-            .collect();
+        let times: Vec<u64> =
+            std::iter::successors(Some(FIRST_LOGGED), |t| Some(next_after(*t))).map(|t| t.as_secs()).take(9).collect();
         assert_eq!(times, [10, 20, 40, 80, 160, 320, 640, 1240, 1840]);
     }
 }

@@ -21,7 +21,8 @@ const MANIFEST: &str = "symdpor.toml";
 
 pub fn test(flags: &TestFlags) -> Result<Exit, Box<dyn Error>> {
     let here = std::env::current_dir()?;
-    let absolute = |path: &Option<PathBuf>| path.as_ref().map(|p| if p.as_os_str() == "-" { p.clone() } else { here.join(p) });
+    let absolute =
+        |path: &Option<PathBuf>| path.as_ref().map(|p| if p.as_os_str() == "-" { p.clone() } else { here.join(p) });
     let outputs = Outputs { junit: absolute(&flags.junit), sarif: absolute(&flags.sarif) };
     let json = absolute(&flags.json);
     outputs.check()?;
@@ -74,7 +75,8 @@ fn run_one(
     let mut line: Vec<OsString> = ["symdpor", "run", "--quiet", "--trace-dir"].map(Into::into).to_vec();
     line.push(trace_dir.into());
     line.extend(entry.run_arguments());
-    let Command::Run(flags) = Cli::try_parse_from(line).map_err(|e| e.kind().to_string() + ": " + &first_line(&e))?.command
+    let Command::Run(flags) =
+        Cli::try_parse_from(line).map_err(|e| e.kind().to_string() + ": " + &first_line(&e))?.command
     else {
         return Err("this is no program".into());
     };
@@ -103,7 +105,8 @@ impl Budget {
     /// For the next of so many programs. Never nothing: a moment shows at least whether the program can be run.
     fn share(&self, programs: usize) -> Option<Duration> {
         let left = self.end?.saturating_duration_since(Instant::now());
-        Some((left / programs.max(1) as u32).max(Duration::from_millis(1)))
+        let tenths = left.as_millis() as u64 / programs.max(1) as u64 / 100;
+        Some(Duration::from_millis((100 * tenths).max(1)))
     }
 }
 
@@ -118,8 +121,7 @@ fn line(job: &Job, console: Console) -> String {
     };
     let Ok(summary) = &job.result else { return format!("{mark} {}: {}\n", job.name, job.said()) };
     let (n, seconds) = (summary.counts.executions, summary.time.as_secs_f64());
-    let mut text =
-        format!("{mark} {} ({n} execution{}, {seconds:.1} s)", job.name, if n == 1 { "" } else { "s" });
+    let mut text = format!("{mark} {} ({n} execution{}, {seconds:.1} s)", job.name, if n == 1 { "" } else { "s" });
     if job.outcome() != Outcome::Passed || job.expected != "ok" {
         text.push_str(&format!(": {}", job.said()));
     }
@@ -169,7 +171,8 @@ fn document(jobs: &[Job]) -> String {
                 "problem": problem, "summary": summary })
     };
     let passed = jobs.iter().all(|j| j.outcome() == Outcome::Passed);
-    let all = json!({ "version": json::VERSION, "passed": passed, "programs": jobs.iter().map(one).collect::<Vec<_>>() });
+    let all =
+        json!({ "version": json::VERSION, "passed": passed, "programs": jobs.iter().map(one).collect::<Vec<_>>() });
     serde_json::to_string_pretty(&all).unwrap_or_else(|e| {
         complain(&e);
         String::new()

@@ -28,7 +28,11 @@ const CASES: [Case; 8] = [
     Case { file: "mutex/counter.h", macros: &["-DTHREADS=4"], options: &["--reduction", "none"] },
     Case { file: "cond/bounded_buffer.c", macros: &["-DCONSUMERS=4"], options: &["--symmetry", "on"] },
     Case { file: "classic/last_zero.c", macros: &["-DN=7"], options: &["--reduction", "dpor"] },
-    Case { file: "classic/rare_assertion.c", macros: &[], options: &["--reduction", "dpor", "--symmetry", "off", "--keep-going"] },
+    Case {
+        file: "classic/rare_assertion.c",
+        macros: &[],
+        options: &["--reduction", "dpor", "--symmetry", "off", "--keep-going"],
+    },
 ];
 
 impl Case {
@@ -210,7 +214,10 @@ fn a_checkpoint_that_cannot_be_used_is_refused() {
     // An old one is not overwritten.
     refused(run_command(directory).args(["--checkpoint", "kept"]).arg(&program), "exists");
     refused(run_command(directory).args(["--checkpoint", "no/such/place"]).arg(&program), "no/such/place");
-    refused(run_command(directory).args(["--checkpoint", "x", "--symmetry", "check"]).arg(&program), "--symmetry check");
+    refused(
+        run_command(directory).args(["--checkpoint", "x", "--symmetry", "check"]).arg(&program),
+        "--symmetry check",
+    );
     // Another program of the same name.
     let bytes = std::fs::read(&program).expect("a program");
     std::fs::write(&program, [&bytes[..], b"\n"].concat()).expect("it can be written");

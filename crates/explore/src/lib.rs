@@ -18,8 +18,8 @@
 mod clock;
 pub mod determinism;
 pub mod dpor;
-pub mod explorer;
 mod estimate;
+pub mod explorer;
 mod history;
 pub mod none;
 mod objects;

@@ -14,8 +14,7 @@ pub fn render(jobs: &[Job], options: &TextOptions) -> String {
     let skipped = count(is_skipped);
     let errors = jobs.len() - failures - skipped - count(|o| o == Outcome::Passed);
     let time: f64 = jobs.iter().map(seconds).sum();
-    let totals =
-        format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{time:.3}\"", jobs.len());
+    let totals = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{time:.3}\"", jobs.len());
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     _ = writeln!(xml, "<testsuites name=\"symdpor\" {totals}>");
     _ = writeln!(xml, "  <testsuite name=\"symdpor\" {totals} skipped=\"{skipped}\">");
@@ -97,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_program_that_could_not_be_run_is_an_error() {
-        let job = Job { name: "a<b".into(), result: Err("no such program".into()), traces: vec![], expected: "ok".into() };
+        let job =
+            Job { name: "a<b".into(), result: Err("no such program".into()), traces: vec![], expected: "ok".into() };
         let xml = render(&[job], &TextOptions::default());
         assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{xml}");
         assert!(xml.contains("name=\"a&lt;b\"") && xml.contains("type=\"not-run\""), "{xml}");

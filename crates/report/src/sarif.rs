@@ -14,7 +14,10 @@ const BASE: &str = "SRCROOT";
 
 const RULES: [(FailureKind, &str); 9] = [
     (FailureKind::Deadlock, "No thread can go on: each waits for something that another one holds or will never do."),
-    (FailureKind::DataRace, "Two threads access the same memory, one of them writes, and nothing orders the two accesses."),
+    (
+        FailureKind::DataRace,
+        "Two threads access the same memory, one of them writes, and nothing orders the two accesses.",
+    ),
     (FailureKind::Assertion, "An assertion fails in an interleaving of the threads."),
     (FailureKind::Crash, "The program crashes in an interleaving of the threads."),
     (FailureKind::Memory, "Memory is used after it was freed, freed twice, or accessed out of bounds."),
@@ -105,7 +108,8 @@ fn thread_flows(trace: &TraceFile, root: &str) -> Vec<Value> {
     let first = trace.events.len().saturating_sub(MOST_STEPS);
     for (number, event) in trace.events.iter().enumerate().skip(first) {
         let Some(place) = trace.location_of(event).filter(|l| l.line > 0) else { continue };
-        let step = json!({ "location": location(place, Some(words::event(event)), root), "executionOrder": number + 1 });
+        let step =
+            json!({ "location": location(place, Some(words::event(event)), root), "executionOrder": number + 1 });
         flows.entry(event.thread).or_default().push(step);
     }
     let flow = |(thread, steps)| json!({ "id": place::thread(thread), "locations": steps });
