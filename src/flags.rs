@@ -10,7 +10,7 @@ use std::time::Duration;
 #[command(name = "symdpor", version)]
 #[command(
     about = "Finds concurrency bugs by running every interleaving that matters",
-    after_help = "Build with `symdpor cc prog.c -o prog`, then `symdpor run ./prog`. Options: `help run`.
+    after_help = "Build with `symdpor cc prog.c -o prog`, then `symdpor run ./prog`.
 Exit codes: 0 no error, 1 error found, 2 wrong usage or environment,
 3 limit reached, 4 not controllable, 5 a replayed error did not come back."
 )]

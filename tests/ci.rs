@@ -89,8 +89,9 @@ int main(void) {
     let directory = programs();
     let directory = directory.path();
     build::text(ENDLESS, false, &["-O1"], &directory.join("endless"), With::Pass).unwrap_or_else(|e| panic!("{e}"));
-    let text = "time-limit = \"3s\"\n[[program]]\npath = \"./endless\"\nsymmetry = \"off\"\n";
-    fs::write(directory.join("symdpor.toml"), text.to_owned() + &text[20..] + &text[20..]).expect("it can be written");
+    let program = "[[program]]\npath = \"./endless\"\nsymmetry = \"off\"\n";
+    let text = format!("time-limit = \"3s\"\n{}", program.repeat(3));
+    fs::write(directory.join("symdpor.toml"), text).expect("it can be written");
     let ran = test(directory, &["--json", "all.json"], 3);
     assert!(ran.time < Duration::from_secs(20), "{}", ran.describe());
     for program in json(&directory.join("all.json"))["programs"].as_array().expect("a list") {

@@ -117,9 +117,10 @@ fn killed_until_done(case: &Case, directory: &Path, program: &Path, most: usize,
         }
         let status = process::wait(&mut child, Instant::now() + LIMIT).expect("it ends");
         match status.code() {
-            Some(0 | 1) => return kills,
+            // One that has found an error says so even if it was stopped before its end; then there is a checkpoint.
+            Some(0 | 1) if !directory.join("kept").exists() => return kills,
             // Stopped, or killed by the signal, or by one that came before it was listened to.
-            Some(3) | None => kills += 1,
+            Some(1 | 3) | None => kills += 1,
             code => {
                 let output = child.wait_with_output().expect("it has ended");
                 panic!("exit code {code:?}: {}", String::from_utf8_lossy(&output.stderr));
