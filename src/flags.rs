@@ -1,17 +1,18 @@
 //! The command line as typed. What it means is decided in [`crate::options`].
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Parser, Debug)]
-#[command(name = "symdpor", version, about, disable_help_subcommand = true)]
+#[command(name = "symdpor", version)]
 #[command(
-    after_help = "Build with `symdpor cc` (CC=\"symdpor cc\" CXX=\"symdpor c++\" make), then `symdpor run ./prog`.
-Exit codes: 0 no error, 1 error found, 2 wrong usage or environment, 3 limit reached,
-4 the program cannot be controlled, 5 a replayed error did not come back."
+    about = "Finds concurrency bugs by running every interleaving that matters",
+    after_help = "Build with `symdpor cc prog.c -o prog`, then `symdpor run ./prog`.
+Exit codes: 0 no error, 1 error found, 2 wrong usage or environment,
+3 limit reached, 4 not controllable, 5 a replayed error did not come back."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -21,21 +22,29 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a program in every interleaving that matters
-    #[command(override_usage = "symdpor run [OPTIONS] [--] PROGRAM [ARGS]...")]
+    #[command(
+        override_usage = "symdpor run [OPTIONS] [--] PROGRAM [ARGS]...\n       symdpor run --resume FILE [--checkpoint FILE] [OPTIONS]"
+    )]
     Run(RunFlags),
+    /// Run several programs, and say which are as expected
+    Test(TestFlags),
     /// Run one failing execution again
     Replay(ReplayFlags),
-    /// Show which threads are alike, and what tells others apart
+    /// Show which threads are alike, and what tells them apart
     #[command(override_usage = "symdpor explain-symmetry [OPTIONS] [--] PROGRAM [ARGS]...")]
     ExplainSymmetry(ExplainFlags),
-    /// Show the report of a failing execution, from its trace file alone
+    /// Show the report of a failing execution, from its trace file
     Show(ShowFlags),
-    /// Compile C with clang and the pass: all arguments go to clang
+    /// Compile C with clang and the pass
     #[command(disable_help_flag = true)]
     Cc(CompileFlags),
-    /// Compile C++ with clang++ and the pass: all arguments go to clang++
+    /// Compile C++ with clang++ and the pass
     #[command(name = "c++", disable_help_flag = true)]
     Cxx(CompileFlags),
+    /// Print shell completions: bash, zsh, fish, ...
+    Completions(CompletionsFlags),
+    /// Write man pages to a directory
+    Man(ManFlags),
 }
 
 #[derive(Args, Debug)]
@@ -64,15 +73,27 @@ pub struct RunFlags {
     /// Go on after an error and report each distinct one once
     #[arg(long)]
     pub keep_going: bool,
+    /// Write there how far the search is, every 30 s and when it is interrupted or reaches a limit
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+    /// Go on with the search of a checkpoint; program and options are in it, limits are not
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reduction", "symmetry", "visible", "races", "max_steps", "keep_going", "seed", "command"])]
+    pub resume: Option<PathBuf>,
     /// Worker processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: u32,
     /// Write a summary in JSON to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
-    /// Where traces of errors are written
-    #[arg(long, value_name = "DIR", default_value = "symdpor-out")]
-    pub trace_dir: PathBuf,
+    /// Write a report in JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the errors in SARIF 2.1.0, for code scanning
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+    /// Where traces of errors are written [default: symdpor-out]
+    #[arg(long, value_name = "DIR")]
+    pub trace_dir: Option<PathBuf>,
     /// Neither progress nor the program's output
     #[arg(long, short)]
     pub quiet: bool,
@@ -84,8 +105,45 @@ pub struct RunFlags {
     pub nondet: Option<(i64, i64)>,
     /// The program to run and its arguments
     // One list: only then does clap leave alone everything after the program's name, flags included.
-    #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required = true)]
+    #[arg(value_name = "PROGRAM [ARGS]", trailing_var_arg = true, required_unless_present = "resume")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct TestFlags {
+    /// The file that names the programs [default: symdpor.toml]
+    #[arg(long, value_name = "FILE", conflicts_with = "programs")]
+    pub config: Option<PathBuf>,
+    /// Stop after this time: 30s, 10m, 2h; it is shared among the programs
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub time_limit: Option<Duration>,
+    /// Write a report in JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the errors in SARIF 2.1.0, for code scanning
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+    /// Write all summaries in JSON to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE|-")]
+    pub json: Option<PathBuf>,
+    /// Where traces of errors are written [default: symdpor-out]
+    #[arg(long, value_name = "DIR")]
+    pub trace_dir: Option<PathBuf>,
+    /// Programs without arguments; for arguments and options write a file
+    #[arg(value_name = "PROGRAM")]
+    pub programs: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct CompletionsFlags {
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub struct ManFlags {
+    /// Where the pages are written
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -131,7 +189,7 @@ pub struct CompileFlags {
     pub arguments: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reduction {
     /// all interleavings
@@ -142,7 +200,7 @@ pub enum Reduction {
     Source,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Symmetry {
     Off,
@@ -150,14 +208,14 @@ pub enum Symmetry {
     Check,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Visible {
     Sync,
     All,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Races {
     Error,
@@ -178,7 +236,7 @@ fn parse_range(text: &str) -> Result<(i64, i64), String> {
 }
 
 /// `30s`, `10m`, `2h`, `500ms`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: f64 = digits.parse().map_err(|_| "a time such as 30s, 10m or 2h is expected".to_owned())?;
     let unit = match &text[digits.len()..] {
@@ -253,6 +311,6 @@ mod tests {
     fn the_help_fits_a_screen() {
         let help = Cli::command().render_help().to_string();
         assert!(help.lines().count() <= 24, "{help}");
-        assert!(help.lines().all(|l| l.chars().count() <= 100), "{help}");
+        assert!(help.lines().all(|l| l.chars().count() <= 80), "{help}");
     }
 }

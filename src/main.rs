@@ -1,6 +1,7 @@
 //! The command line tool: flags, exit codes, wiring. The only part of symdpor that prints.
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 mod compile;
 mod console;
 mod describe;
@@ -9,10 +10,15 @@ mod exit;
 mod explain;
 mod failing;
 mod flags;
+mod forecast;
 mod gdb;
 mod interrupt;
+mod keeper;
+mod manifest;
+mod manual;
 mod notes;
 mod options;
+mod outputs;
 mod progress;
 mod replay;
 mod run;
@@ -21,6 +27,7 @@ mod session;
 mod simplify;
 mod source;
 mod subject;
+mod suite;
 mod traces;
 
 use clap::Parser;
@@ -48,7 +55,10 @@ fn dispatch() -> Result<Exit, Box<dyn Error>> {
         _ => {}
     }
     match Cli::parse_from(arguments).command {
-        Command::Run(flags) => run::run(&options::RunOptions::resolve(flags)?),
+        Command::Run(flags) => run::command(flags),
+        Command::Test(flags) => suite::test(&flags),
+        Command::Completions(flags) => Ok(manual::completions(&flags)),
+        Command::Man(flags) => manual::man(&flags),
         Command::Replay(flags) => replay::replay(&flags),
         Command::ExplainSymmetry(flags) => explain::explain(&flags),
         Command::Show(flags) => replay::show(&flags),

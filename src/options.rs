@@ -1,6 +1,8 @@
 //! The command line as it takes effect.
 
+use crate::checkpoint::{Checkpoint, SearchOptions};
 use crate::flags::{Races, Reduction, RunFlags, Symmetry, Visible};
+use crate::outputs::Outputs;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,21 +32,31 @@ pub struct RunOptions {
     pub json: Option<JsonTarget>,
     pub trace_dir: PathBuf,
     pub quiet: bool,
+    pub checkpoint: Option<PathBuf>,
+    pub outputs: Outputs,
     /// The program and its arguments.
     pub command: Vec<OsString>,
 }
+
+/// Where traces go if nothing else is said.
+const TRACE_DIR: &str = "symdpor-out";
 
 /// Flags that are understood but cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UsageError {
     #[error("--jobs {0} is not available yet: this version runs one worker (--jobs 1)")]
     Jobs(u32),
+    #[error("--checkpoint does not go with --symmetry check, which searches twice")]
+    CheckTwice,
 }
 
 impl RunOptions {
     pub fn resolve(flags: RunFlags) -> Result<RunOptions, UsageError> {
         if flags.jobs != 1 {
             return Err(UsageError::Jobs(flags.jobs));
+        }
+        if flags.checkpoint.is_some() && flags.symmetry == Symmetry::Check {
+            return Err(UsageError::CheckTwice);
         }
         let ignore_races = flags.races == Races::Ignore;
         // Without races as errors, switching at synchronisation only would miss behaviours.
@@ -66,10 +78,33 @@ impl RunOptions {
             step_timeout: step_timeout(),
             keep_going: flags.keep_going,
             json: flags.json.map(json_target),
-            trace_dir: flags.trace_dir,
+            trace_dir: flags.trace_dir.unwrap_or_else(|| TRACE_DIR.into()),
             quiet: flags.quiet,
+            checkpoint: flags.checkpoint,
+            outputs: Outputs { junit: flags.junit, sarif: flags.sarif },
             command: flags.command,
         })
+    }
+
+    /// What is searched comes from the checkpoint, limits and what is written where from the command line.
+    pub fn resume(flags: RunFlags, checkpoint: &Checkpoint) -> Result<RunOptions, UsageError> {
+        let SearchOptions { reduction, symmetry, execution, keep_going, trace_dir } = checkpoint.options.clone();
+        let trace_dir = flags.trace_dir.clone().unwrap_or(trace_dir);
+        let command = checkpoint.command();
+        let given = RunOptions::resolve(flags)?;
+        Ok(RunOptions { reduction, symmetry, execution, keep_going, trace_dir, command, ..given })
+    }
+
+    /// What a checkpoint keeps of them.
+    pub fn search(&self) -> SearchOptions {
+        let directory = std::env::current_dir().unwrap_or_default();
+        SearchOptions {
+            reduction: self.reduction,
+            symmetry: self.symmetry,
+            execution: self.execution,
+            keep_going: self.keep_going,
+            trace_dir: directory.join(&self.trace_dir),
+        }
     }
 
     /// For the summary: each option by the name of its flag.

@@ -3,6 +3,7 @@
 use crate::console::{Console, complain};
 use crate::exit::Exit;
 use crate::flags::{ReplayFlags, ShowFlags};
+use crate::forecast::Seen;
 use crate::gdb;
 use crate::interrupt::Interrupt;
 use crate::options::{channel_bits, step_timeout};
@@ -13,7 +14,7 @@ use crate::traces;
 use std::error::Error;
 use symdpor_abi::channel::options::LIVELOCK;
 use symdpor_explore::Replay;
-use symdpor_report::{Counts, html, text};
+use symdpor_report::{html, text};
 use symdpor_trace::TraceFile;
 use symdpor_trace::failure::OutputChunk;
 
@@ -89,7 +90,7 @@ struct Keep {
 }
 
 impl Listener for Keep {
-    fn tick(&mut self, _: &Counts, _: usize) {}
+    fn tick(&mut self, _: &mut Seen<'_>) {}
 
     fn failure(&mut self, file: TraceFile, _: bool) {
         self.file = Some(file);

@@ -2,16 +2,19 @@
 
 use crate::describe::{Describe, Places, failure_kind, signal_name};
 use crate::failing;
+use crate::forecast::{Forecast, Seen};
 use crate::session::{Ended, Ran, Session, Unexpected};
 use crate::simplify::Simplifier;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::Outcome;
-use symdpor_explore::{Checked, Explorer};
+use symdpor_explore::{Checked, Explorer, Resume};
 use symdpor_report::{Counts, SymmetryCounts};
 use symdpor_trace::failure::{Failure, OutputChunk, Signature, Stack, StackRole};
 use symdpor_trace::file::{ExecutionOptions, Program, TraceFile};
-use symdpor_trace::{Choice, End, FailureKind, Plan};
+use symdpor_trace::saved::Reader;
+use symdpor_trace::{Choice, End, FailureKind, Plan, Step};
 use symdpor_worker::decode::RawError;
 use symdpor_worker::{Death, WorkerError};
 
@@ -37,6 +40,12 @@ pub enum SearchError {
     Worker(#[from] WorkerError),
     #[error("{0}")]
     NotInstrumented(symdpor_worker::PreflightError),
+    #[error("the checkpoint is not of such a search")]
+    Foreign,
+    #[error(
+        "the program does not do what it did when the checkpoint was written (step {0} of {1} differs): are its libraries, environment, input and files the same?"
+    )]
+    Changed(usize, usize),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,13 +68,29 @@ pub enum FirstOutput {
 /// Hears of what happens during the search.
 pub trait Listener {
     /// After each execution, and now and then during a long one.
-    fn tick(&mut self, counts: &Counts, depth: usize);
+    fn tick(&mut self, seen: &mut Seen<'_>);
     /// A failure that was not seen before. `first`: in the first execution, whose output has been shown.
     fn failure(&mut self, file: TraceFile, first: bool);
     /// What the program wrote in its first execution, if it was to be shown afterwards.
     fn output(&mut self, chunks: &[OutputChunk]);
     /// Whether the user wants to stop.
     fn interrupted(&self) -> bool;
+    /// Between two executions: the search could be put aside here. `last`: it is.
+    fn keep(&mut self, _last: bool, _position: &dyn Fn() -> Position) {}
+}
+
+/// Where a search is between two executions.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Position {
+    /// The explorer's own, as it saves itself.
+    explorer: Vec<u8>,
+    counts: Counts,
+    seen: BTreeSet<Signature>,
+    seen_raw: BTreeSet<Vec<u64>>,
+    /// Time spent so far.
+    time: Duration,
+    describing: Duration,
+    forecast: Forecast,
 }
 
 /// Failures that have been seen.
@@ -85,8 +110,13 @@ pub struct Search<'a> {
     pub simplifier: Option<Simplifier>,
     pub listener: &'a mut dyn Listener,
     pub counts: Counts,
-    pub started: Instant,
+    started: Instant,
+    /// Time spent before that, by those that were interrupted.
+    earlier: Duration,
+    /// Of that, what went into describing suspension points.
+    described: Duration,
     pub symmetry: SymmetryCounts,
+    pub forecast: Forecast,
     seen: BTreeSet<Signature>,
     seen_raw: BTreeSet<Vec<u64>>,
     endless: bool,
@@ -110,7 +140,10 @@ impl<'a> Search<'a> {
             listener,
             counts: Counts::default(),
             started: Instant::now(),
+            earlier: Duration::ZERO,
+            described: Duration::ZERO,
             symmetry: SymmetryCounts::default(),
+            forecast: Forecast::default(),
             seen: BTreeSet::new(),
             seen_raw: BTreeSet::new(),
             endless: false,
@@ -127,14 +160,92 @@ impl<'a> Search<'a> {
         (self.seen, self.seen_raw) = (known.seen, known.seen_raw);
     }
 
+    /// Time spent, with that of the interrupted searches before.
+    pub fn time(&self) -> Duration {
+        self.earlier + self.started.elapsed()
+    }
+
     pub fn run(&mut self, explorer: impl Explorer) -> Result<Stop, SearchError> {
         let mut explorer = Checked::new(explorer);
-        let mut plan = explorer.first();
+        let plan = explorer.first();
+        self.explore(explorer, plan, &|_| None)
+    }
+
+    /// The same, and can be put aside.
+    pub fn run_kept(&mut self, explorer: impl Resume) -> Result<Stop, SearchError> {
+        let mut explorer = Checked::new(explorer);
+        let plan = explorer.first();
+        self.explore(explorer, plan, &saved)
+    }
+
+    /// Goes on where a search with such an explorer was put aside.
+    pub fn resume(&mut self, explorer: impl Resume, position: &Position) -> Result<Stop, SearchError> {
+        let mut explorer = Checked::new(explorer);
+        let mut reader = Reader::new(&position.explorer);
+        explorer.load(&mut reader).filter(|()| reader.is_empty()).ok_or(SearchError::Foreign)?;
+        self.counts = position.counts;
+        self.expect(Known { seen: position.seen.clone(), seen_raw: position.seen_raw.clone() });
+        (self.earlier, self.described) = (position.time, position.describing);
+        self.forecast = position.forecast.clone();
+        self.count_explored(&explorer);
+        self.repeat(explorer.last_steps())?;
+        if let Some(limit) = self.limit() {
+            self.keep(true, &explorer, &saved);
+            return Ok(Stop::Limit(limit));
+        }
+        let plan = explorer.plan().clone();
+        self.explore(explorer, plan, &saved)
+    }
+
+    /// Runs the last execution again, without counting it: the next ones are compared with it, and whoever has changed
+    /// the program or what it reads is told so now.
+    fn repeat(&mut self, steps: &[Step]) -> Result<(), SearchError> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let choices = steps.iter().map(|s| Choice { thread: s.thread, alternative: s.alternative }).collect();
+        let plan = Plan { choices, ..Plan::default() };
+        let listener = &*self.listener;
+        let ran = self.session.run(&plan, false, &mut || listener.interrupted())?;
+        let again = match ran {
+            Ran::Ended(_) => &self.session.execution().steps[..],
+            Ran::Stopped => return Ok(()),
+            Ran::Diverged(_) | Ran::Died(_) | Ran::Stuck => &[],
+        };
+        let same = steps.iter().zip(again).take_while(|(then, now)| then == now).count();
+        if same < steps.len() { Err(SearchError::Changed(same + 1, steps.len())) } else { Ok(()) }
+    }
+
+    fn keep<E: Explorer>(&mut self, last: bool, explorer: &Checked<E>, save: &impl Fn(&Checked<E>) -> Option<Vec<u8>>) {
+        let (counts, seen, seen_raw) = (self.counts, &self.seen, &self.seen_raw);
+        let (time, describing) = (self.time(), self.described + self.session.describing());
+        let forecast = &self.forecast;
+        self.listener.keep(last, &|| Position {
+            explorer: save(explorer).unwrap_or_default(),
+            counts,
+            seen: seen.clone(),
+            seen_raw: seen_raw.clone(),
+            time,
+            describing,
+            forecast: forecast.clone(),
+        });
+    }
+
+    fn explore<E: Explorer>(
+        &mut self,
+        mut explorer: Checked<E>,
+        mut plan: Plan,
+        save: &impl Fn(&Checked<E>) -> Option<Vec<u8>>,
+    ) -> Result<Stop, SearchError> {
         loop {
             if let Some(stop) = self.run_one(&plan, explorer.depth())? {
+                // In the midst of an execution, which will be run again from its beginning.
+                if matches!(stop, Stop::Limit(_)) {
+                    self.forecast.now(explorer.estimate());
+                    self.keep(true, &explorer, save);
+                }
                 return Ok(stop);
             }
-            self.listener.tick(&self.counts, explorer.depth());
             let next = explorer.next(self.session.execution());
             self.count_explored(&explorer);
             if explorer.is_endless() && !self.endless {
@@ -143,11 +254,23 @@ impl<'a> Search<'a> {
                     return Ok(stop);
                 }
             }
+            let (time, depth) = (self.time(), explorer.depth());
+            let (counts, symmetry, forecast) = (&self.counts, &self.symmetry, &mut self.forecast);
+            let mut now = || {
+                forecast.now(explorer.estimate());
+                forecast.clone()
+            };
+            self.listener.tick(&mut Seen { counts, symmetry, depth, time, forecast: &mut now });
             match next {
                 Some(next) => plan = next,
                 None => return Ok(explorer.divergence().map_or(Stop::Complete, |d| self.went_another_way(d))),
             }
-            if let Some(limit) = self.limit() {
+            let limit = self.limit();
+            if limit.is_some() {
+                self.forecast.now(explorer.estimate());
+            }
+            self.keep(limit.is_some(), &explorer, save);
+            if let Some(limit) = limit {
                 return Ok(Stop::Limit(limit));
             }
         }
@@ -166,12 +289,16 @@ impl<'a> Search<'a> {
         Ok(Some(Stop::FirstError))
     }
 
+    /// One execution. `depth`: where it branches off.
     fn run_one(&mut self, plan: &Plan, depth: usize) -> Result<Option<Stop>, SearchError> {
         let first = self.counts == Counts::default();
         let deadline = self.deadline();
-        let (listener, counts) = (&mut *self.listener, &self.counts);
+        let time = self.time();
+        let (listener, counts, symmetry) = (&mut *self.listener, &self.counts, &self.symmetry);
+        let (forecast, running) = (&self.forecast, Instant::now());
         let mut stop = || {
-            listener.tick(counts, depth);
+            let time = time + running.elapsed();
+            listener.tick(&mut Seen { counts, symmetry, depth, time, forecast: &mut || forecast.clone() });
             listener.interrupted() || deadline.is_some_and(|d| Instant::now() >= d)
         };
         let live = first && self.first_output == FirstOutput::Live;
@@ -225,12 +352,15 @@ impl<'a> Search<'a> {
         let executions = statistics.executions.saturating_sub(self.counts.dropped);
         (self.counts.executions, self.counts.blocked) = (executions, statistics.blocked);
         let symmetry = explorer.symmetry();
+        if self.forecast.is_due(self.counts.executions + self.counts.blocked) {
+            self.forecast.add(explorer.estimate());
+        }
         self.symmetry = SymmetryCounts {
             hits: symmetry.skipped,
             told_apart: symmetry.told_apart,
             past_differs: symmetry.past_differs,
             questions: symmetry.asked,
-            time: Duration::from_nanos(symmetry.nanos) + self.session.describing(),
+            time: Duration::from_nanos(symmetry.nanos) + self.described + self.session.describing(),
         };
     }
 
@@ -312,6 +442,12 @@ impl<'a> Search<'a> {
         let (message, stack) = crate::divergence::explain(unexpected, &describe);
         Unsupported { message, stack }
     }
+}
+
+fn saved(explorer: &impl Resume) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    explorer.save(&mut bytes);
+    Some(bytes)
 }
 
 /// Cheap to compare, so that the same failure in a hundred thousand executions costs little.

@@ -38,8 +38,8 @@ pub enum Difference {
 /// Remembers the last execution, and compares the next with it as far as both run the same way.
 #[derive(Default)]
 pub struct Determinism {
-    steps: Vec<Step>,
-    pending: Vec<PendingOp>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) pending: Vec<PendingOp>,
 }
 
 impl Determinism {
@@ -171,10 +171,10 @@ fn family(kind: OpKind) -> u64 {
 
 /// An explorer whose executions are checked. At the first divergence the search ends.
 pub struct Checked<E> {
-    inner: E,
-    plan: Plan,
-    determinism: Determinism,
-    divergence: Option<Divergence>,
+    pub(crate) inner: E,
+    pub(crate) plan: Plan,
+    pub(crate) determinism: Determinism,
+    pub(crate) divergence: Option<Divergence>,
 }
 
 impl<E: Explorer> Checked<E> {
@@ -213,6 +213,10 @@ impl<E: Explorer> Explorer for Checked<E> {
 
     fn symmetry(&self) -> crate::symmetry::Counters {
         self.inner.symmetry()
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        self.inner.estimate()
     }
 
     fn depth(&self) -> usize {

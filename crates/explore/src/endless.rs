@@ -4,7 +4,7 @@
 //! elsewhere; whether those lead to an end is found out here, by running all interleavings from that state until one does.
 
 use crate::tree::Tree;
-use symdpor_trace::{Choice, End, Execution, Plan};
+use symdpor_trace::{Choice, End, Execution, Plan, saved};
 
 /// Larger livelocks are not taken for one.
 const MOST: u32 = 20_000;
@@ -15,6 +15,8 @@ pub struct Inquiry {
     tree: Tree,
     runs: u32,
 }
+
+saved!(Inquiry { way, tree, runs });
 
 pub enum Verdict {
     /// Another execution has to be run.

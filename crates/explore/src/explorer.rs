@@ -20,6 +20,11 @@ pub trait Explorer {
         Counters::default()
     }
 
+    /// How many executions there will have been in the end, those that are cut off included, if that can be said.
+    fn estimate(&self) -> Option<f64> {
+        None
+    }
+
     /// The position where the last plan branches off, for a line of progress.
     fn depth(&self) -> usize;
 
@@ -81,6 +86,10 @@ impl<E: Explorer + ?Sized> Explorer for &mut E {
         (**self).symmetry()
     }
 
+    fn estimate(&self) -> Option<f64> {
+        (**self).estimate()
+    }
+
     fn depth(&self) -> usize {
         (**self).depth()
     }
@@ -105,6 +114,10 @@ impl<E: Explorer + ?Sized> Explorer for Box<E> {
 
     fn symmetry(&self) -> Counters {
         (**self).symmetry()
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        (**self).estimate()
     }
 
     fn depth(&self) -> usize {

@@ -185,6 +185,16 @@ impl History {
         self.global != NONE
     }
 
+    /// The same events again.
+    pub fn again(events: &[(ThreadId, Op)]) -> History {
+        let (mut history, mut races) = (History::default(), Vec::new());
+        for (thread, op) in events {
+            history.push(*thread, op, &|_, _| true, &mut races);
+            races.clear();
+        }
+        history
+    }
+
     pub fn len(&self) -> usize {
         self.events.len()
     }

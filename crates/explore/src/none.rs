@@ -8,9 +8,9 @@ use symdpor_trace::{Execution, Plan};
 
 /// See the module.
 pub struct AllInterleavings {
-    tree: Tree,
-    statistics: Statistics,
-    endless: bool,
+    pub(crate) tree: Tree,
+    pub(crate) statistics: Statistics,
+    pub(crate) endless: bool,
 }
 
 impl AllInterleavings {
@@ -39,6 +39,7 @@ impl Explorer for AllInterleavings {
             }
         }
         self.tree.ended(last.end);
+        self.tree.count();
         while let Some(position) = self.tree.depth().checked_sub(1) {
             if self.tree.next_alternative(position) {
                 return Some(self.tree.plan());
@@ -60,6 +61,10 @@ impl Explorer for AllInterleavings {
 
     fn is_endless(&self) -> bool {
         self.endless
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        Some(self.tree.estimate())
     }
 
     fn depth(&self) -> usize {

@@ -32,24 +32,24 @@ pub trait Strategy: Default {
 
 /// A search that reverses races.
 pub struct Reduction<S> {
-    strategy: S,
-    tree: Tree,
-    history: History,
-    symmetry: Option<Symmetry>,
-    races: Vec<Race>,
-    mirrored: Vec<(usize, ThreadId)>,
-    sleepers: Vec<(ThreadId, usize)>,
-    statistics: Statistics,
+    pub(crate) strategy: S,
+    pub(crate) tree: Tree,
+    pub(crate) history: History,
+    pub(crate) symmetry: Option<Symmetry>,
+    pub(crate) races: Vec<Race>,
+    pub(crate) mirrored: Vec<(usize, ThreadId)>,
+    pub(crate) sleepers: Vec<(ThreadId, usize)>,
+    pub(crate) statistics: Statistics,
     /// What is to be gone on with once a question has been answered.
-    waiting: Option<Waiting>,
+    pub(crate) waiting: Option<Waiting>,
     /// Whether a state is one of a livelock, and where to go on when that is known.
-    inquiry: Option<(Inquiry, Option<Plan>)>,
-    suspects: Vec<Vec<Choice>>,
-    endless: bool,
+    pub(crate) inquiry: Option<(Inquiry, Option<Plan>)>,
+    pub(crate) suspects: Vec<Vec<Choice>>,
+    pub(crate) endless: bool,
 }
 
 /// Where a question was asked.
-enum Waiting {
+pub(crate) enum Waiting {
     /// When another way of the last node's operation was to be taken, or another branch.
     Way,
     Branch,
@@ -425,6 +425,9 @@ impl<S: Strategy> Reduction<S> {
     }
 
     fn analysed(&mut self, analysed: Analysed, execution: &Execution) -> Option<Plan> {
+        if !matches!(analysed, Analysed::Asking(_)) {
+            self.tree.count();
+        }
         match analysed {
             Analysed::ToItsEnd => {
                 self.statistics.count(execution);
@@ -516,6 +519,10 @@ impl<S: Strategy> Explorer for Reduction<S> {
 
     fn is_endless(&self) -> bool {
         self.endless
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        Some(self.tree.estimate())
     }
 
     fn depth(&self) -> usize {

@@ -8,8 +8,10 @@
 //! turned out, a failed compare-and-swap say, so it may wake a thread earlier; then a step of a thread that should sleep is found
 //! in the trace, and that thread is awake from there on.
 
+use crate::estimate::{Effort, Estimate};
 use symdpor_abi::op::{Op, dependent};
-use symdpor_trace::{Choice, End, Plan, Step, ThreadId, ThreadSet};
+use symdpor_trace::saved::{Reader, Saved};
+use symdpor_trace::{Choice, End, Plan, Step, ThreadId, ThreadSet, saved};
 
 /// A state of the current execution.
 #[derive(Default)]
@@ -33,6 +35,7 @@ pub struct Node {
     /// Its sleepers: those inherited, and those explored here.
     inherited: (usize, usize),
     own: (usize, usize),
+    effort: Effort,
 }
 
 #[derive(Clone, Copy)]
@@ -59,11 +62,13 @@ pub struct Tree {
     use_sleep: bool,
     /// See [`Tree::take_endless`].
     endless: Vec<Vec<Choice>>,
+    estimate: Estimate,
 }
 
 impl Tree {
     pub fn new(use_sleep: bool) -> Tree {
-        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers: Vec::new(), use_sleep, endless: Vec::new() }
+        let (sleepers, endless, estimate) = (Vec::new(), Vec::new(), Estimate::default());
+        Tree { nodes: Vec::new(), choices: Vec::new(), sleepers, use_sleep, endless, estimate }
     }
 
     pub fn depth(&self) -> usize {
@@ -124,6 +129,7 @@ impl Tree {
         (node.repeated, node.ends) = (false, false);
         node.inherited = inherited;
         node.own = (self.sleepers.len(), self.sleepers.len());
+        node.effort = self.estimate.open();
     }
 
     /// The sleepers of a new node: those of the node before that its step has not woken.
@@ -171,7 +177,10 @@ impl Tree {
         self.sleepers.truncate(node.own.1);
         let next = self.choices[position].alternative.checked_add(1);
         let next = next.filter(|&a| a < node.alternatives && node.op.is_some());
-        next.inspect(|&alternative| self.choices[position].alternative = alternative).is_some()
+        let Some(alternative) = next else { return false };
+        self.estimate.finish_branch(&mut node.effort);
+        self.choices[position].alternative = alternative;
+        true
     }
 
     /// The last node's current branch has been explored in all ways.
@@ -206,6 +215,7 @@ impl Tree {
         node.sleep.remove(thread);
         node.alternatives = 0;
         node.op = None;
+        self.estimate.finish_branch(&mut node.effort);
         self.choices[position] = Choice { thread, alternative: 0 };
     }
 
@@ -286,6 +296,21 @@ impl Tree {
         self.choices.pop();
     }
 
+    /// An execution has been looked at.
+    pub fn count(&mut self) {
+        self.estimate.count();
+    }
+
+    /// How many executions there will have been, those that are cut off included.
+    pub fn estimate(&self) -> f64 {
+        let path = self.nodes[..self.choices.len()].iter().zip(&self.choices);
+        Estimate::total(path.map(|(node, choice)| {
+            let threads = node.backtrack.iter().filter(|t| !node.done.contains(*t) && !node.sleep.contains(*t));
+            let ways = node.alternatives.saturating_sub(choice.alternative + 1);
+            (&node.effort, threads.count() + ways as usize)
+        }))
+    }
+
     /// The plan that takes the last node's current branch.
     pub fn plan(&self) -> Plan {
         let position = self.choices.len() - 1;
@@ -298,5 +323,31 @@ impl Tree {
         let mut choices = self.choices[..position].to_vec();
         choices.push(Choice { thread, alternative: 0 });
         Plan { choices, sleep: ThreadSet::new(), ask: true }
+    }
+}
+
+saved!(Node { enabled, backtrack, sleep, done, op, alternatives, cut, repeated, ends, inherited, own, effort });
+saved!(Sleeper { thread, op, since });
+
+/// The nodes that are not in use are left out.
+impl Saved for Tree {
+    fn save(&self, into: &mut Vec<u8>) {
+        let Tree { nodes, choices, sleepers, use_sleep, endless, estimate } = self;
+        choices.save(into);
+        nodes[..choices.len()].iter().for_each(|n| n.save(into));
+        sleepers.save(into);
+        use_sleep.save(into);
+        endless.save(into);
+        estimate.save(into);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<Tree> {
+        let choices = Vec::load(from)?;
+        let nodes: Vec<Node> = choices.iter().map(|_| Node::load(from)).collect::<Option<_>>()?;
+        let sleepers: Vec<Sleeper> = Vec::load(from)?;
+        let fits = |(start, end): (usize, usize)| start <= end && end <= sleepers.len();
+        let sound = nodes.iter().all(|n| fits(n.inherited) && fits(n.own));
+        let (use_sleep, endless, estimate) = (Saved::load(from)?, Saved::load(from)?, Saved::load(from)?);
+        Some(Tree { nodes, choices, sleepers, use_sleep, endless, estimate }).filter(|_| sound)
     }
 }

@@ -17,6 +17,8 @@ struct Document<'a> {
     #[serde(flatten)]
     counts: Counts,
     symmetry: Symmetry<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<Estimate>,
     time_s: f64,
     executions_per_s: f64,
     notes: &'a [String],
@@ -54,6 +56,23 @@ struct Symmetry<'a> {
     time_s: f64,
 }
 
+/// Of a search that was not finished: how many executions there would have been, `blocked` ones included.
+#[derive(Serialize)]
+struct Estimate {
+    executions: u64,
+    low: u64,
+    high: u64,
+    /// The share that has been explored, from 0 to 1.
+    explored: f64,
+}
+
+fn estimate(summary: &Summary) -> Option<Estimate> {
+    let it = summary.estimate?;
+    let done = (summary.counts.executions + summary.counts.blocked) as f64;
+    let (executions, low, high) = (it.likely as u64, it.low as u64, it.high as u64);
+    Some(Estimate { executions, low, high, explored: rounded(done / it.likely.max(1.0)) })
+}
+
 /// One object, indented, with a newline at its end.
 pub fn render(summary: &Summary) -> String {
     let document = Document {
@@ -64,6 +83,7 @@ pub fn render(summary: &Summary) -> String {
         errors: summary.errors.iter().map(error).collect(),
         counts: summary.counts,
         symmetry: symmetry(summary),
+        estimate: estimate(summary),
         time_s: rounded(summary.time.as_secs_f64()),
         executions_per_s: rounded(summary.executions_per_second()),
         notes: &summary.notes,
@@ -127,6 +147,7 @@ mod tests {
             time: Duration::from_millis(500),
             options: json!({ "reduction": "source" }),
             symmetry: Default::default(),
+            estimate: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a run found, in numbers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 use symdpor_trace::{FailureKind, Location};
@@ -17,7 +17,18 @@ pub enum Verdict {
     Unsupported,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Error => "error",
+            Verdict::Incomplete => "incomplete",
+            Verdict::Unsupported => "unsupported",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Run to an end.
     pub executions: u64,
@@ -69,6 +80,16 @@ pub struct Summary {
     /// The options of the run, as they took effect.
     pub options: serde_json::Value,
     pub symmetry: SymmetryCounts,
+    /// Of a search that was not finished.
+    pub estimate: Option<Estimate>,
+}
+
+/// How many executions, cut off ones included, the whole search would have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    pub likely: f64,
+    pub low: f64,
+    pub high: f64,
 }
 
 impl Summary {

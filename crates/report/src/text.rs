@@ -200,13 +200,18 @@ pub fn verdict(summary: &Summary, paint: Paint) -> String {
         }
         Verdict::Incomplete => {
             let reason = summary.reason.as_deref().unwrap_or("stopped");
-            format!("{} {reason}; no errors so far, in {ran}\n", paint.warning("incomplete:"))
+            format!("{} {reason}; no errors so far, in {ran}{}\n", paint.warning("incomplete:"), of_about(summary))
         }
         Verdict::Unsupported => {
             let reason = summary.reason.as_deref().unwrap_or("the program cannot be controlled");
             format!("{} {reason}\n", paint.warning("unsupported:"))
         }
     }
+}
+
+fn of_about(summary: &Summary) -> String {
+    let Some(estimate) = summary.estimate else { return String::new() };
+    format!(", of about {} ({} to {})", short(estimate.likely), short(estimate.low), short(estimate.high))
 }
 
 fn found(summary: &Summary) -> String {

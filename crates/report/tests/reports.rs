@@ -231,6 +231,7 @@ fn summary(verdict: Verdict, reason: Option<&str>, errors: usize) -> Summary {
         time: Duration::from_millis(3200),
         options: serde_json::Value::Null,
         symmetry: Default::default(),
+        estimate: None,
     }
 }
 

@@ -130,7 +130,7 @@ pub struct Failure {
 
 /// What makes two failures the same one: their kind and the places in the source that they name; for an exit status,
 /// which has no better place than the end of main, the status too.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Signature {
     pub kind: FailureKind,
     places: Vec<(String, u32)>,

@@ -31,7 +31,7 @@ impl PlainAccess {
 
 /// What a thread is about to do and knows, as a hash. Threads with different ones are no twins; with equal ones they may be, see
 /// [`ThreadMemory`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct LocalState(pub u128);
 
 impl LocalState {

@@ -8,6 +8,7 @@ pub mod failure;
 pub mod file;
 pub mod footprint;
 pub mod plan;
+pub mod saved;
 pub mod thread;
 
 pub use execution::{End, Execution, PendingOp, Step};

@@ -177,6 +177,8 @@ impl FromIterator<ThreadId> for ThreadSet {
     }
 }
 
+crate::saved!(ThreadSet { low, high });
+
 struct Bits(u64);
 
 impl Iterator for Bits {

@@ -12,7 +12,7 @@ pub mod debug;
 pub mod decode;
 pub mod error;
 pub mod footprints;
-mod input;
+pub mod input;
 pub mod install;
 mod pace;
 pub mod points;

@@ -18,6 +18,7 @@ mod order;
 mod origin;
 mod past;
 pub mod rule;
+mod saved;
 mod summary;
 pub mod timer;
 

@@ -6,7 +6,7 @@
 
 use crate::symmetry::exchange::Exchange;
 use symdpor_abi::object::ObjectId;
-use symdpor_trace::ThreadId;
+use symdpor_trace::{ThreadId, saved};
 
 /// Of so many threads it is known whether they have gone before. Knowing less is safe.
 pub const TRACKED: usize = 16;
@@ -111,3 +111,6 @@ impl Origin {
         moved
     }
 }
+
+saved!(Via { object, byte, acquired, released });
+saved!(Origin { after, via, last });

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use symdpor_abi::local::stack_of;
 use symdpor_abi::object::{ObjectId, Region};
 use symdpor_abi::op::Access;
-use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadMemory, ThreadSet};
+use symdpor_trace::saved::{Reader, Saved};
+use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadMemory, ThreadSet, saved};
 
 /// An access of the current execution.
 #[derive(Clone, Copy)]
@@ -610,5 +611,40 @@ impl View<'_> {
         let of = logged.access.thread;
         let clock = if thread == self.exchange.other { self.known_now } else { self.past.least.clock(thread) };
         self.past.least.component(&clock, of) >= logged.epoch
+    }
+}
+
+saved!(Logged { epoch, access, atomic });
+saved!(Run { targets, between, results });
+saved!(Join { position, joiner, target, closes, result });
+saved!(Event { identified });
+saved!(Local { position, state, memory, refused, asked_at });
+
+/// Without the orders, which catch up with the history whenever they are asked.
+impl Saved for Past {
+    fn save(&self, into: &mut Vec<u8>) {
+        let Past { locals, accesses, joins, runs, blocks, events, twins, seen, least: _, most: _ } = self;
+        locals.save(into);
+        accesses.save(into);
+        joins.save(into);
+        runs.save(into);
+        blocks.save(into);
+        events.save(into);
+        twins.save(into);
+        seen.save(into);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<Past> {
+        Some(Past {
+            locals: Vec::load(from)?,
+            accesses: Vec::load(from)?,
+            joins: Vec::load(from)?,
+            runs: FxHashMap::load(from)?,
+            blocks: Vec::load(from)?,
+            events: Vec::load(from)?,
+            twins: bool::load(from)?,
+            seen: FxHashMap::load(from)?,
+            ..Past::default()
+        })
     }
 }

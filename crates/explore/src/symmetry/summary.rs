@@ -7,7 +7,7 @@ use crate::symmetry::left_out::{By, LeftOut};
 use crate::symmetry::origin::Origin;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
-use symdpor_trace::{PlainAccess, ThreadId, ThreadSet};
+use symdpor_trace::{PlainAccess, ThreadId, ThreadSet, saved};
 
 /// More plain accesses than this are taken for accesses to anything.
 const MAX_PLAIN: usize = 2048;
@@ -284,3 +284,7 @@ fn anything(access: &mut PlainAccess) {
     *access =
         PlainAccess { object: symdpor_abi::object::ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..*access };
 }
+
+saved!(Entry { thread, op, origin });
+saved!(PlainEntry { access, origin });
+saved!(Summary { visible, plain, apart, groups, between, partial });

@@ -1,5 +1,7 @@
 //! How long the analysis takes, from every sixteenth execution: a clock costs as much as what it would measure.
 
+use symdpor_trace::saved::{Reader, Saved};
+
 /// Nanoseconds from any fixed point. The explorers have no clock of their own.
 pub type Clock = fn() -> u64;
 
@@ -45,5 +47,18 @@ impl Timer {
     pub fn nanos(&self) -> u64 {
         let sampled = self.executions.div_ceil(SAMPLED).max(1);
         (u128::from(self.nanos) * u128::from(self.executions) / u128::from(sampled)) as u64
+    }
+}
+
+impl Timer {
+    pub fn save(&self, into: &mut Vec<u8>) {
+        let Timer { clock: _, executions, running: _, nanos, cost: _ } = self;
+        (*executions, *nanos).save(into);
+    }
+
+    /// Goes on with the clock of `self`.
+    pub fn load(&self, from: &mut Reader<'_>) -> Option<Timer> {
+        let (executions, nanos) = <_>::load(from)?;
+        Some(Timer { clock: self.clock, executions, running: false, nanos, cost: self.cost })
     }
 }

@@ -14,6 +14,7 @@ mod program;
 mod queues;
 mod regressions;
 mod repeat;
+mod resume;
 mod run;
 mod shared;
 mod shrink;

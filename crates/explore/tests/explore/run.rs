@@ -95,7 +95,7 @@ pub fn run(program: &Program, plan: &Plan) -> (Execution, Option<Outcome>) {
     run_with(program, &Table::new(program), plan)
 }
 
-fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Option<Outcome>) {
+pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Option<Outcome>) {
     let (state, stop) = State::new(program);
     let mut run = Run {
         program,

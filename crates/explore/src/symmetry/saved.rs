@@ -1,0 +1,39 @@
+//! What symmetry knows, as bytes.
+//!
+//! The orders of plain accesses are not written: they follow from the history and catch up with it. Nor are branches of nodes that
+//! are no longer part of the current execution.
+
+use super::past::Past;
+use super::rule::Rule;
+use super::summary::Summary;
+use super::timer::Timer;
+use super::{Branches, Counters, Explored, Symmetry};
+use symdpor_trace::saved;
+use symdpor_trace::saved::{Reader, Saved};
+
+saved!(Counters { skipped, told_apart, past_differs, cut, asked, nanos });
+saved!(Explored { thread, op, summary });
+saved!(Branches { current, ways, explored, total });
+
+impl Symmetry {
+    /// `depth`: how many nodes the current execution has.
+    pub fn save(&self, depth: usize, into: &mut Vec<u8>) {
+        let Symmetry { rule: _, past, nodes, carry, counters, timer } = self;
+        past.save(into);
+        let nodes = &nodes[..nodes.len().min(depth)];
+        nodes.len().save(into);
+        nodes.iter().for_each(|n| n.save(into));
+        carry.save(into);
+        counters.save(into);
+        timer.save(into);
+    }
+
+    /// The clock is that of `self`, and so is the rule.
+    pub fn load(&self, from: &mut Reader<'_>) -> Option<Symmetry> {
+        let (past, nodes) = (Past::load(from)?, Vec::load(from)?);
+        let (carry, counters): (Summary, Counters) = <_>::load(from)?;
+        let timer: Timer = self.timer.load(from)?;
+        let rule: Rule = self.rule;
+        Some(Symmetry { rule, past, nodes, carry, counters, timer })
+    }
+}
