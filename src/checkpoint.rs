@@ -231,7 +231,13 @@ mod tests {
             options: SearchOptions {
                 reduction: Reduction::Source,
                 symmetry: Symmetry::On,
-                execution: ExecutionOptions { visible_all: false, ignore_races: false, max_steps: 1, seed: 0 },
+                execution: ExecutionOptions {
+                    visible_all: false,
+                    ignore_races: false,
+                    max_steps: 1,
+                    seed: 0,
+                    nondet: None,
+                },
                 keep_going: true,
                 trace_dir: "/tmp/x".into(),
             },

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_line_says_how_far_it_is() {
-        let counts = Counts { executions: 900, blocked: 100, transitions: 9000, threads: 3 };
+        let counts = Counts { executions: 900, blocked: 100, transitions: 9000, threads: 3, dropped: 0 };
         let symmetry = SymmetryCounts { hits: 1000, ..Default::default() };
         let mut now = || {
             let mut forecast = Forecast::default();
