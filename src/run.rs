@@ -308,7 +308,7 @@ impl Listener for Reporter<'_> {
         });
         self.errors.push(ErrorEntry {
             kind: file.failure.kind,
-            message: text::headline(&file.failure),
+            message: text::headline_in(&file),
             location: file.failure.location,
             trace: written.ok(),
         });

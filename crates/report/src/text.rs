@@ -71,6 +71,12 @@ pub fn headline(failure: &Failure) -> String {
     }
 }
 
+/// The same as the report of the file has it.
+pub fn headline_in(file: &TraceFile) -> String {
+    let threads = Threads::new(file);
+    headline_of(&file.failure, &|t| threads.name(t))
+}
+
 /// The same for people: threads have names, and an assertion's place follows anyway.
 pub fn headline_of(failure: &Failure, name: &dyn Fn(ThreadId) -> String) -> String {
     match (&failure.race, failure.kind) {
