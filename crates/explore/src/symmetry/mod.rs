@@ -309,7 +309,7 @@ impl Symmetry {
         };
         let (actor, op) = (exchange.thread(actor), exchange.op(&op));
         // Which wait takes which post is not exchanged with the threads as the rule has it.
-        if summary.is_partial() || summary.has_semaphores() {
+        if summary.is_partial() {
             return Answer::No;
         }
         self.past.catch_up(history);

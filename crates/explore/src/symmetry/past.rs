@@ -439,6 +439,14 @@ impl Past {
                 summary.add_apart(target, other);
             }
         }
+        // Whoever was joined in this run has ended, and others have not: as long as the run does not join those too, that tells.
+        let exists = |t: &ThreadId| *t != thread && history.exists(*t) && !ended.contains(*t);
+        for other in (0..history.threads()).map(|t| ThreadId(t as u16)).filter(exists) {
+            let follows = other == target || known.is_some_and(|r| r.targets.contains(other));
+            if !joined || !follows {
+                run.iter().for_each(|j| summary.add_apart(j.target, other));
+            }
+        }
     }
 
     /// Brings both orders up to the current state.

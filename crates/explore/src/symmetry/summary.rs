@@ -118,13 +118,6 @@ impl Summary {
         &self.visible
     }
 
-    /// Whether there are operations on semaphores.
-    pub fn has_semaphores(&self) -> bool {
-        use OpKind::{SemPost, SemTaken, SemTry, SemTryFailed, SemValue, SemWait};
-        let kinds = [SemPost, SemTaken, SemTry, SemTryFailed, SemValue, SemWait];
-        self.visible.iter().any(|e| kinds.contains(&e.op.kind))
-    }
-
     pub fn plain(&self) -> &[PlainEntry] {
         &self.plain
     }

@@ -198,3 +198,13 @@ fn who_takes_the_only_post() {
         }
     }
 }
+
+/// Two of four have room. Of those that are alike main joins one, and then one that never ends.
+#[test]
+fn whoever_is_joined_before_the_end_is_told_apart() {
+    use crate::program::Instr::*;
+    let mut codes =
+        vec![vec![Create(1, 0), Create(2, 1), Create(3, 2), Create(4, 3), Join(2), PlainStore(0, 2), Join(1)]];
+    codes.extend([vec![Put(0, 1)], vec![Put(0, 1), Put(0, 1)], vec![Put(0, 1)], vec![Put(0, 1)]]);
+    assert_nothing_lost(codes);
+}

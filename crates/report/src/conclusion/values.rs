@@ -4,12 +4,15 @@ use super::{Prose, at};
 use crate::facts::{self, Writer};
 use crate::{place, words};
 use symdpor_trace::failure::StackRole;
+use symdpor_trace::file::TraceFile;
 use symdpor_trace::{FailureKind, OpKind, ThreadId};
 
 /// Reads that are told, the last ones.
 const READS: usize = 6;
 /// If nothing was read on the line itself.
 const READS_BEFORE: usize = 3;
+/// How the name of what has none begins.
+const UNNAMED: &str = "module ";
 
 pub fn tell(prose: &mut Prose<'_>) {
     let failure = &prose.file.failure;
@@ -74,6 +77,9 @@ fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
             last.push(read);
         }
     }
+    // Constants, such as the text of a string, say nothing.
+    let varies = |r: &&Read| !r.name.starts_with(UNNAMED) || last_write_of(file, r).is_some();
+    last.retain(varies);
     let here: Vec<&Read> = last.iter().filter(|r| r.on_the_line).take(READS).copied().collect();
     let chosen = if here.is_empty() { last.into_iter().take(READS_BEFORE).collect() } else { here };
     if chosen.is_empty() {
@@ -86,9 +92,13 @@ fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
     }
 }
 
+fn last_write_of<'a>(file: &'a TraceFile, read: &Read) -> Option<Writer<'a>> {
+    facts::last_write(file, read.id, read.mask, read.step, read.access)
+}
+
 fn written_by(prose: &Prose<'_>, read: &Read) -> String {
     let file = prose.file;
-    match facts::last_write(file, read.id, read.mask, read.step, read.access) {
+    match last_write_of(file, read) {
         Some(Writer::Step(step, event)) => format!("written by {} in {}", prose.name(event.thread), prose.step(step)),
         Some(Writer::Plain(access)) => {
             let place = file.location(access.location).map(|l| at(Some(l))).unwrap_or_default();
