@@ -60,6 +60,24 @@ impl ObjectId {
         self.0 | 8 == ObjectId::channels(1).0
     }
 
+    /// Whether a thread has ended, and shall be cancelled. Of many threads some share one.
+    pub const fn life(thread: u16) -> ObjectId {
+        ObjectId::life_at(ObjectId::life_place(thread))
+    }
+
+    pub(crate) const ALL_LIVES: u8 = 63;
+
+    pub(crate) const fn life_place(thread: u16) -> u8 {
+        (thread % ObjectId::ALL_LIVES as u16) as u8
+    }
+
+    pub(crate) const fn life_at(place: u8) -> ObjectId {
+        ObjectId::new(Region::Special, 3 << 32 | (place as u64) << 3)
+    }
+
+    /// That some thread shall be cancelled.
+    pub const LIVES: ObjectId = ObjectId::life_at(ObjectId::ALL_LIVES);
+
     /// A file, an entry of a directory, an open file's offset: something with a name of many bits.
     pub const fn hashed(hash: u64) -> ObjectId {
         ObjectId::new(Region::Special, 1 << 59 | (hash << 3 & ((1 << 59) - 1)))
