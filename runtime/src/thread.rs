@@ -87,6 +87,8 @@ pub struct Thread {
     /// What it was started with.
     pub start: usize,
     pub argument: usize,
+    /// Whether it shall be cancelled: see `cancel`.
+    pub cancel: u8,
 }
 
 impl Thread {

@@ -4,11 +4,13 @@
 //! `setjmp` buffer each, in a list per thread: when unwinding comes to the frame of the newest one it is jumped to. It runs its
 //! handler, and unwinding goes on from there.
 
+use crate::end::Details;
 use crate::exec;
 use crate::pool;
 use crate::threads;
 use core::arch::{asm, naked_asm};
 use core::ffi::CStr;
+use symdpor_abi::channel::ErrorKind;
 
 /// The beginning of the C++ ABI's `_Unwind_Exception`, with room for the unwinder's private part.
 #[repr(C, align(16))]
@@ -85,6 +87,12 @@ extern "C" fn stop(_: i32, actions: i32, _: u64, _: usize, context: usize, argum
     NO_REASON
 }
 
+/// The program has caught what unwinds the thread, with `catch (...)`, and does not pass it on.
+extern "C" fn not_rethrown(_: i32, _: usize) -> ! {
+    let text = format_args!("the end of a thread (pthread_exit or cancellation) was caught and not rethrown");
+    crate::end::error(ErrorKind::Crash, &Details::at(0), text)
+}
+
 fn unwinder() -> usize {
     const NAME: &CStr = c"_Unwind_ForcedUnwind";
     // Found in a library that was loaded before: it is there if the program can unwind at all.
@@ -99,6 +107,7 @@ struct Unwinding {
 }
 
 extern "C" fn prepare(result: usize) -> Unwinding {
+    crate::cancel::is_ending();
     let exec = exec::get();
     let function = unwinder();
     let exception = exec.heap.allocate(exec.current, size_of::<Exception>(), 16, 0) as *mut Exception;
@@ -111,7 +120,7 @@ extern "C" fn prepare(result: usize) -> Unwinding {
         threads::finish(result);
     }
     // SAFETY: a fresh block of that size.
-    unsafe { exception.write(Exception { class: 0, cleanup: 0, private: [0; 6] }) };
+    unsafe { exception.write(Exception { class: 0, cleanup: not_rethrown as *const () as usize, private: [0; 6] }) };
     Unwinding { function, exception: exception as usize }
 }
 

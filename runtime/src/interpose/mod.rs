@@ -3,6 +3,7 @@
 //! Nothing in here may call, directly or through libc, what is defined in here.
 
 pub mod c11;
+mod cancel;
 pub mod io;
 pub mod limited;
 pub mod locks;

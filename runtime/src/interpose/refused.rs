@@ -42,7 +42,6 @@ macro_rules! refused {
 
 refused! { refuse:
     pthread_mutex_setprioceiling
-    pthread_cancel pthread_tryjoin_np
     mq_open mq_close mq_unlink mq_send mq_receive mq_notify mq_getattr mq_setattr
     aio_read aio_write aio_fsync aio_error aio_return aio_cancel aio_suspend lio_listio
     aio_read64 aio_write64 aio_fsync64 aio_error64 aio_return64 aio_cancel64 aio_suspend64 lio_listio64
@@ -50,7 +49,6 @@ refused! { refuse:
 }
 
 refused! { refuse_timed:
-    pthread_timedjoin_np pthread_clockjoin_np
     mq_timedsend mq_timedreceive
 }
 
