@@ -15,6 +15,7 @@ use core::fmt::{Arguments, Write};
 use symdpor_abi::channel::{
     ERROR_BYTES, ERROR_OFFSET, ErrorKind, ErrorRecord, Outcome, PENDING_BYTES, PENDING_OFFSET, Pending,
 };
+use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 
 /// What is known of an error besides its message and the stack of the thread it happened in.
@@ -232,6 +233,9 @@ pub fn stuck() -> ! {
     if author::is_dropped() {
         finish(if spin::spinner().is_some() { Outcome::DroppedHere } else { Outcome::Dropped });
     }
+    if let Some(number) = signal_waiter() {
+        unsupported(format_args!("thread {number} waits for a signal that only another process could send"));
+    }
     let Some(number) = spin::spinner() else {
         describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
         finish(Outcome::Deadlock)
@@ -243,6 +247,16 @@ pub fn stuck() -> ! {
     (exec.current, exec.top) = (number, exec.threads[number as usize].top);
     let text = format_args!("thread {number} spins, and no other thread will ever write to what it reads");
     error(ErrorKind::Livelock, &Details::at(site), text)
+}
+
+/// A thread that waits for a signal, in a program that sends none.
+fn signal_waiter() -> Option<u16> {
+    let exec = exec::get();
+    let waits = |n: &u16| {
+        let thread = &exec.threads[*n as usize];
+        thread.is_alive() && exec.pending.contains(*n) && thread.pending.object == ObjectId::SIGNALS
+    };
+    (0..exec.thread_count).find(waits).filter(|_| !crate::uses::signals())
 }
 
 /// Who holds what a thread waits for, and the site where it was taken.

@@ -91,6 +91,15 @@ pub fn libc_function(name: &core::ffi::CStr) -> *const () {
     unsafe { dlsym(RTLD_NEXT, name.as_ptr()) }
 }
 
+/// A function of a library that was loaded, by its handle; 0 is none.
+pub fn function_of(library: usize, name: &core::ffi::CStr) -> *const () {
+    if library == 0 {
+        return core::ptr::null();
+    }
+    // SAFETY: a terminated name, and what the dynamic linker gave as a handle.
+    unsafe { dlsym(library as isize, name.as_ptr()) }
+}
+
 /// Doubles the pool. False if the system refuses to give more threads.
 pub fn grow() -> bool {
     let size = POOL.get().size;

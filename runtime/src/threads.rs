@@ -15,6 +15,7 @@ use crate::sched;
 use crate::section;
 use crate::spin;
 use crate::sys::context;
+use crate::syscalls;
 use crate::thread::{Joining, Life, Start};
 use crate::uses;
 use symdpor_abi::MAX_THREADS;
@@ -61,6 +62,7 @@ pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: 
         footprint::identified(creator);
         footprint::identified(number);
     }
+    syscalls::signals::inherit(creator, number);
     races::detector().thread_created(creator, number);
     spin::changed();
     sched::run_prologue(number);

@@ -4,10 +4,13 @@
 //! `setjmp` buffer each, in a list per thread: when unwinding comes to the frame of the newest one it is jumped to. It runs its
 //! handler, and unwinding goes on from there.
 
+use crate::cell::Global;
+use crate::dispatch;
 use crate::end::Details;
 use crate::exec;
 use crate::pool;
 use crate::threads;
+use crate::uses;
 use core::arch::{asm, naked_asm};
 use core::ffi::CStr;
 use symdpor_abi::channel::ErrorKind;
@@ -57,9 +60,9 @@ fn stack_pointer(buffer: &Buffer) -> usize {
 }
 
 fn libc<T: Copy>(name: &CStr) -> Option<T> {
-    let function = pool::libc_function(name);
+    let function = function(name);
     // SAFETY: callers name the function's type.
-    (!function.is_null()).then(|| unsafe { core::mem::transmute_copy(&function) })
+    (function != 0).then(|| unsafe { core::mem::transmute_copy(&function) })
 }
 
 /// Runs the newest handler, which calls [`unwind_next`].
@@ -93,10 +96,32 @@ extern "C" fn not_rethrown(_: i32, _: usize) -> ! {
     crate::end::error(ErrorKind::Crash, &Details::at(0), text)
 }
 
-fn unwinder() -> usize {
-    const NAME: &CStr = c"_Unwind_ForcedUnwind";
-    // Found in a library that was loaded before: it is there if the program can unwind at all.
-    pool::libc_function(NAME) as usize
+/// The library that unwinds, if the program was not linked with it: libc loads it when it is needed, too.
+static LIBRARY: Global<usize> = Global::new(0);
+
+/// Before the first execution: a program whose threads end in the midst of functions gets a library that unwinds.
+pub fn load_library() {
+    const NOW_AND_FOR_ALL: i32 = 0x102;
+    if uses::unwinds() && *LIBRARY.get() == 0 && pool::libc_function(UNWIND).is_null() {
+        let _pass = dispatch::let_through();
+        // SAFETY: a terminated name. Without such a library handlers run all the same, but destructors do not.
+        *LIBRARY.get() = unsafe { dlopen(c"libgcc_s.so.1".as_ptr(), NOW_AND_FOR_ALL) };
+        crate::names::find_loaded();
+    }
+}
+
+const UNWIND: &CStr = c"_Unwind_ForcedUnwind";
+
+unsafe extern "C" {
+    fn dlopen(name: *const core::ffi::c_char, flags: i32) -> usize;
+}
+
+/// A function of libc's or of the library that unwinds.
+pub fn function(name: &CStr) -> usize {
+    match pool::libc_function(name) as usize {
+        0 => pool::function_of(*LIBRARY.get(), name) as usize,
+        found => found,
+    }
 }
 
 /// What [`exit_thread`] calls: with the unwinder its address and a new exception, otherwise not at all.
@@ -109,7 +134,7 @@ struct Unwinding {
 extern "C" fn prepare(result: usize) -> Unwinding {
     crate::cancel::is_ending();
     let exec = exec::get();
-    let function = unwinder();
+    let function = function(UNWIND);
     let exception = exec.heap.allocate(exec.current, size_of::<Exception>(), 16, 0) as *mut Exception;
     if function == 0 || exception.is_null() {
         let newest = exec::me().cleanup;

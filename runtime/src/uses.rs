@@ -9,23 +9,27 @@ use crate::cell::Global;
 use core::ffi::CStr;
 
 /// Threads are asked whether they have ended.
-pub const LIVES: u8 = 1;
+const LIVES: u8 = 1;
 /// Threads are cancelled.
-pub const CANCELS: u8 = 2;
+const CANCELS: u8 = 2;
 /// Signals are sent to other threads.
-pub const SIGNALS: u8 = 4;
+const SIGNALS: u8 = 4;
+/// Threads end in the midst of functions.
+const UNWINDS: u8 = 8;
 
-const NAMES: [(&CStr, u8); 10] = [
+const NAMES: [(&CStr, u8); 12] = [
     (c"pthread_tryjoin_np", LIVES),
     (c"pthread_timedjoin_np", LIVES),
     (c"pthread_clockjoin_np", LIVES),
-    (c"pthread_cancel", LIVES | CANCELS),
-    (c"pthread_kill", SIGNALS),
-    (c"pthread_sigqueue", SIGNALS),
+    (c"pthread_cancel", LIVES | CANCELS | UNWINDS),
+    (c"pthread_exit", UNWINDS),
+    (c"thrd_exit", UNWINDS),
+    (c"pthread_kill", LIVES | SIGNALS),
+    (c"pthread_sigqueue", LIVES | SIGNALS),
     (c"kill", SIGNALS),
     (c"killpg", SIGNALS),
     (c"sigqueue", SIGNALS),
-    (c"tgkill", SIGNALS),
+    (c"tgkill", LIVES | SIGNALS),
 ];
 
 static USES: Global<u8> = Global::new(0);
@@ -36,6 +40,10 @@ pub fn lives() -> bool {
 
 pub fn cancels() -> bool {
     *USES.get() & CANCELS != 0
+}
+
+pub fn unwinds() -> bool {
+    *USES.get() & UNWINDS != 0
 }
 
 pub fn signals() -> bool {

@@ -57,8 +57,11 @@ impl ObjectId {
     }
 
     pub const fn is_channels(self) -> bool {
-        self.0 | 8 == ObjectId::channels(1).0
+        self.0 | 24 == ObjectId::channels(3).0
     }
+
+    /// Pending signals, what threads block and what handles them. Waited for as channels are.
+    pub const SIGNALS: ObjectId = ObjectId::channels(2);
 
     /// Whether a thread has ended, and shall be cancelled. Of many threads some share one.
     pub const fn life(thread: u16) -> ObjectId {

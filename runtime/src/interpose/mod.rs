@@ -14,6 +14,7 @@ pub mod random;
 pub mod raw;
 pub mod refused;
 pub mod shared;
+mod signals;
 pub mod streams;
 pub mod threads;
 pub mod time;

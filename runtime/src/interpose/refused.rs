@@ -5,7 +5,7 @@
 //! libc's, since that neither waits nor orders anything; using them is refused.
 
 use crate::end::unsupported;
-use crate::syscalls::{self, errno, signals};
+use crate::syscalls::{self, errno};
 use crate::threads::number_of;
 
 fn refuse(name: &str) -> ! {
@@ -58,27 +58,8 @@ refused! { refuse_process:
 }
 
 refused! { refuse_signal:
-    pause sigpause sigsuspend sigwait sigwaitinfo sigtimedwait pthread_sigqueue
+    sigpause
     timer_create timer_settime timer_gettime timer_getoverrun timer_delete ualarm
-}
-
-/// Whether a thread handle is the running thread's: libc's handle is the address of the thread control block.
-fn is_self(thread: usize) -> bool {
-    thread == crate::sys::context::fs_base()
-}
-
-/// Signals to oneself are delivered; 0 asks whether the thread is there.
-#[unsafe(no_mangle)]
-extern "C" fn pthread_kill(thread: usize, signal: i32) -> i32 {
-    if signal == 0 {
-        return 0;
-    }
-    if !is_self(thread) {
-        unsupported(format_args!(
-            "the program calls pthread_kill() for another thread; only signals that a thread sends itself are supported"
-        ));
-    }
-    -signals::raise(signal as usize) as i32
 }
 
 /// libc would write the name of another thread to a file of the kernel's.
