@@ -11,6 +11,7 @@ use crate::stack;
 use crate::sys::raw::{nr, syscall3};
 use crate::sys::signals::{SignalInfo, UserContext};
 use crate::thread::Thread;
+use crate::whereabouts::{self, Place};
 use core::fmt::{Arguments, Write};
 use symdpor_abi::channel::{
     ERROR_BYTES, ERROR_OFFSET, ErrorKind, ErrorRecord, Outcome, PENDING_BYTES, PENDING_OFFSET, Pending,
@@ -137,10 +138,33 @@ fn last_site(instruction: usize, address: usize) -> usize {
 }
 
 /// The controller found that nothing moves.
-pub fn watchdog() -> ! {
+pub fn watchdog(context: &UserContext) -> ! {
+    stuck_outside(context);
     let text = format_args!("thread {} ran for long without reaching a visible operation", exec::get().current);
     describe(ErrorKind::Livelock, &Details::at(exec::get().last_site), text);
     end_worker(Outcome::StepLimit)
+}
+
+/// If code that was not compiled with the pass keeps the thread: its name, and the end of the run. Nothing can be said about the
+/// program then.
+fn stuck_outside(context: &UserContext) {
+    let (current, stack) = (exec::get().current, context.stack_pointer());
+    let end = if current == 0 { names::main_stack().end } else { crate::pool::top(current as usize) };
+    let Some((place, caller)) = whereabouts::outside(context.instruction(), stack, end) else { return };
+    let name = |p: &Place| if p.function.is_empty() { "a function" } else { p.function };
+    let text = match &caller {
+        Some(c) => Text::format(format_args!(", called by {} of {}", name(c), c.library)),
+        None => Text::format(format_args!("")),
+    };
+    let called = core::str::from_utf8(text.bytes()).unwrap_or("");
+    let message = format_args!(
+        "thread {current} does not come back from {} of {}{called}: what waits or spins in code that was not compiled with \
+         symdpor cannot be controlled",
+        name(&place),
+        place.library,
+    );
+    describe(ErrorKind::None, &Details::at(0), message);
+    end_worker(Outcome::Unsupported)
 }
 
 fn end_worker(outcome: Outcome) -> ! {

@@ -65,6 +65,7 @@ mod tls;
 mod unwind;
 mod uses;
 mod watch;
+mod whereabouts;
 
 /// A bug of the runtime's own: says where, and ends the worker.
 #[panic_handler]

@@ -150,6 +150,19 @@ pub fn find_loaded() {
     unsafe { dl_iterate_phdr(note_loaded, 0) };
 }
 
+/// Whether an address is in a loaded program or library.
+pub fn is_code(address: usize) -> bool {
+    let names = NAMES.get();
+    names.loaded[..names.count].iter().any(|l| (l.start..l.end).contains(&address))
+}
+
+/// Whether the program or library that is loaded there has instrumented code.
+pub fn has_instrumented(base: usize) -> bool {
+    let names = NAMES.get();
+    let loaded = names.loaded[..names.count].iter().find(|l| (l.start..l.end).contains(&base));
+    loaded.is_some_and(|l| modules::any_between(l.start, l.end))
+}
+
 /// Whether two addresses belong to the same program or library.
 pub fn are_together(a: usize, b: usize) -> bool {
     let names = NAMES.get();

@@ -63,6 +63,11 @@ pub fn base(number: usize) -> usize {
     STACKS.start + number * STRIDE + GUARD
 }
 
+/// Where it ends.
+pub fn top(number: usize) -> usize {
+    base(number) + STACK_BYTES
+}
+
 /// Whether an address is on the stack of thread `number`.
 pub fn on_stack(number: usize, address: usize) -> bool {
     let base = STACKS.start + number * STRIDE + GUARD;

@@ -26,7 +26,7 @@ use symdpor_abi::op::{Op, OpKind};
 const EINVAL: i32 = 22;
 const ESRCH: i32 = 3;
 const EDEADLK: i32 = 35;
-const EBUSY: i32 = 16;
+pub const EBUSY: i32 = 16;
 
 /// Creates a thread and writes its `pthread_t` to `out`. Its prologue runs here and now.
 pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: bool) {

@@ -41,8 +41,14 @@ extern "C" fn clock_join(thread: usize, out: usize, clock: i32, time: usize, reg
     if time == 0 {
         return joined(out, threads::join(thread));
     }
-    let deadline = if is_clock(clock) { limits::deadline(clock, time) } else { None };
-    let Some(deadline) = deadline else { return EINVAL };
+    if !is_clock(clock) {
+        return EINVAL;
+    }
+    let Some(deadline) = limits::deadline(clock, time) else {
+        // An invalid time is noticed by who has to wait.
+        let result = threads::try_join(thread, registers, true);
+        return joined(out, result.map_err(|e| if e == threads::EBUSY { EINVAL } else { e }));
+    };
     joined(out, threads::join_until(thread, deadline, registers))
 }
 

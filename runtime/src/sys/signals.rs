@@ -103,8 +103,8 @@ extern "C" fn on_fault(signal: i32, info: &SignalInfo, context: &mut UserContext
     crate::end::crashed(signal, info, context);
 }
 
-extern "C" fn on_watchdog(_: i32, _: &SignalInfo, _: &mut UserContext) {
-    crate::end::watchdog();
+extern "C" fn on_watchdog(_: i32, _: &SignalInfo, context: &mut UserContext) {
+    crate::end::watchdog(context);
 }
 
 /// Installs the handlers and their stack; false if the kernel refuses.
