@@ -28,8 +28,16 @@ const ESRCH: i32 = 3;
 const EDEADLK: i32 = 35;
 pub const EBUSY: i32 = 16;
 
+/// How a thread shall be.
+pub struct How {
+    pub kind: Start,
+    pub detached: bool,
+    /// The size of its stack.
+    pub stack: usize,
+}
+
 /// Creates a thread and writes its `pthread_t` to `out`. Its prologue runs here and now.
-pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: bool) {
+pub fn create(out: usize, start: usize, argument: usize, how: How) {
     cycle::enter();
     let mut op = Op::new(OpKind::ThreadCreate, ObjectId::THREADS);
     op.arg = exec::get().thread_count as u32;
@@ -48,8 +56,9 @@ pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: 
     exec.thread_count += 1;
     let thread = &mut exec.threads[number as usize];
     thread.life = Life::Alive;
-    thread.joining = if detached { Joining::Detached } else { Joining::Joinable };
-    thread.start_kind = kind;
+    thread.joining = if how.detached { Joining::Detached } else { Joining::Joinable };
+    thread.start_kind = how.kind;
+    thread.stack = how.stack;
     thread.in_prologue = true;
     thread.creator = creator;
     (thread.start, thread.argument) = (start, argument);
@@ -152,6 +161,10 @@ pub fn join(handle: usize) -> Result<usize, i32> {
 
 /// Joins a thread if it has ended. `limited`: not being scheduled is its waiting, so that it can be cancelled.
 pub fn try_join(handle: usize, registers: usize, limited: bool) -> Result<usize, i32> {
+    if !limited && number_of(handle) == Some(exec::get().current) {
+        // Who asks has not ended, which is all that is looked at.
+        return Err(EBUSY);
+    }
     let number = joinable(handle)?;
     if !uses::lives() {
         end::unsupported(format_args!(
