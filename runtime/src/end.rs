@@ -149,8 +149,7 @@ pub fn watchdog(context: &UserContext) -> ! {
 /// program then.
 fn stuck_outside(context: &UserContext) {
     let (current, stack) = (exec::get().current, context.stack_pointer());
-    let end = if current == 0 { names::main_stack().end } else { crate::pool::top(current as usize) };
-    let Some((place, caller)) = whereabouts::outside(context.instruction(), stack, end) else { return };
+    let Some((place, caller)) = whereabouts::outside(context.instruction(), stack) else { return };
     let name = |p: &Place| if p.function.is_empty() { "a function" } else { p.function };
     let text = match &caller {
         Some(c) => Text::format(format_args!(", called by {} of {}", name(c), c.library)),

@@ -142,6 +142,13 @@ pub fn is_instrumented(address: usize) -> bool {
     instrumented
 }
 
+/// The same, if nothing is known yet.
+pub fn look_if_new() {
+    if NAMES.get().count == 0 {
+        find_loaded();
+    }
+}
+
 /// Learns what is loaded, in the order of loading.
 pub fn find_loaded() {
     NAMES.get().count = 0;

@@ -34,6 +34,10 @@ pub fn is_enabled(address: usize) -> bool {
 pub extern "C" fn begin(address: usize) -> bool {
     access::synchronisation_object(address, 4);
     let taken = crate::snapshot::is_taken();
+    if taken && *at(address) == DONE && unwind::is_in_library(address) {
+        // Done before there were threads: no concern of the search.
+        return false;
+    }
     if taken {
         sched::visible(op(OpKind::Once, address), address, 0);
     }

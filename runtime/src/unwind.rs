@@ -107,7 +107,20 @@ pub fn load_library() {
         // SAFETY: a terminated name. Without such a library handlers run all the same, but destructors do not.
         *LIBRARY.get() = unsafe { dlopen(c"libgcc_s.so.1".as_ptr(), NOW_AND_FOR_ALL) };
         crate::names::find_loaded();
+        // It initialises itself when it is first used: not in the midst of an execution.
+        extern "C" fn stop_at_once(_: usize, _: usize) -> i32 {
+            END_OF_STACK
+        }
+        type Trace = extern "C" fn(extern "C" fn(usize, usize) -> i32, usize) -> i32;
+        if let Some(trace) = libc::<Trace>(c"_Unwind_Backtrace") {
+            trace(stop_at_once, 0);
+        }
     }
+}
+
+/// Whether an address is in the library that was loaded for the program, which has initialised itself.
+pub fn is_in_library(address: usize) -> bool {
+    *LIBRARY.get() != 0 && crate::names::are_together(function(UNWIND), address)
 }
 
 const UNWIND: &CStr = c"_Unwind_ForcedUnwind";

@@ -3,7 +3,9 @@
 //! The stack is not unwound, since whatever is stuck may have broken it: words that look like return addresses (there is a call
 //! before them) stand for frames. The innermost one with a name counts, but for the runtime's own.
 
+use crate::exec;
 use crate::names;
+use crate::pool;
 use core::ffi::{CStr, c_char};
 
 const MOST_WORDS: usize = 4096;
@@ -70,7 +72,8 @@ fn frames(instruction: usize, stack: usize, end: usize) -> impl Iterator<Item = 
 }
 
 /// Where code that is not instrumented keeps the thread, if that is what runs: the function, and if it is libc's, who called it.
-pub fn outside(instruction: usize, stack: usize, end: usize) -> Option<(Place, Option<Place>)> {
+pub fn outside(instruction: usize, stack: usize) -> Option<(Place, Option<Place>)> {
+    let end = stack_end();
     let mut inner: Option<Place> = None;
     for frame in frames(instruction, stack, end) {
         let same = inner.as_ref().is_some_and(|i| i.base == frame.base);
@@ -88,6 +91,25 @@ pub fn outside(instruction: usize, stack: usize, end: usize) -> Option<(Place, O
         }
     }
     inner.map(|i| (i, None))
+}
+
+fn stack_end() -> usize {
+    if names::main_stack().is_empty() {
+        names::find_main_stack();
+    }
+    names::look_if_new();
+    match exec::get().current {
+        0 => names::main_stack().end,
+        number => pool::top(number as usize),
+    }
+}
+
+/// The library that the call of an interposed function came from, if that has no instrumented code.
+pub fn calling_library() -> Option<Place> {
+    let here = 0usize;
+    let own = follows_call as *const () as usize;
+    let first = frames(own, &raw const here as usize, stack_end()).find(|f| !is_libc(f.library))?;
+    (!names::has_instrumented(first.base)).then_some(first)
 }
 
 fn is_libc(library: &str) -> bool {

@@ -41,6 +41,17 @@ fn calls_what_is_not_handled_yet() {
 }
 
 #[test]
+fn sends_signals_that_cannot_be_followed() {
+    let includes = "#include <signal.h>\n#include <unistd.h>\nstatic void handler(int signal) { (void)signal; }";
+    let body = "pause();\n    return unused;\n}\n\nstatic void *other(void *unused)\n{";
+    let install = "signal(SIGUSR1, handler);\n    pthread_create(&threads[0], NULL, other, NULL);\n    \
+                   pthread_create(&threads[1], NULL, work, NULL);\n    pthread_kill(threads[1], SIGUSR1);";
+    misbehaves(&threaded(includes, install, body), 4, &["signal 10 to thread 2", "has a handler"]);
+    let wait = "int signal; sigset_t set;\n    sigfillset(&set);\n    sigwait(&set, &signal);";
+    misbehaves(&threaded(includes, "", wait), 4, &["waits for a signal that only another process could send"]);
+}
+
+#[test]
 fn runs_forever_in_one_step() {
     misbehaves(&threaded("", "", "__asm__ volatile(\"1: jmp 1b\");"), 1, &["step-limit"]);
     misbehaves(&threaded("", "", "for (;;) __asm__ volatile(\"nop\");"), 1, &["long"]);

@@ -17,6 +17,12 @@ fn refuse_timed(name: &str) -> ! {
 }
 
 fn refuse_process(name: &str) -> ! {
+    if let Some(place) = crate::whereabouts::calling_library() {
+        unsupported(format_args!(
+            "the library {} calls {name}(); processes and threads that symdpor did not make are not supported",
+            place.library
+        ));
+    }
     unsupported(format_args!(
         "the program calls {name}(); only the threads of one process are supported, not several processes"
     ))
