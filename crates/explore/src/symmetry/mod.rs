@@ -308,7 +308,6 @@ impl Symmetry {
             Twins::Ask => return Answer::Ask,
         };
         let (actor, op) = (exchange.thread(actor), exchange.op(&op));
-        // Which wait takes which post is not exchanged with the threads as the rule has it.
         if summary.is_partial() {
             return Answer::No;
         }
