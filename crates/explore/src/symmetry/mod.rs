@@ -317,8 +317,7 @@ impl Symmetry {
             return Answer::No;
         }
         let moved = history.moved_since(since);
-        let branch =
-            Branch { summary: &summary, since: since as u32, moved: &moved, history, elsewhere: since != position };
+        let branch = Branch { summary: &summary, since: since as u32, moved: &moved, history };
         if !self.past.is_alike(&branch, &exchange, (actor, &op), &self.rule) {
             self.counters.past_differs += 1;
             return Answer::No;

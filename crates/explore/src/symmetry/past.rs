@@ -509,8 +509,6 @@ pub struct Branch<'a> {
     pub since: u32,
     pub moved: &'a ThreadSet,
     pub history: &'a History,
-    /// It was explored from another state.
-    pub elsewhere: bool,
 }
 
 impl Branch<'_> {
@@ -560,9 +558,7 @@ impl View<'_> {
                 continue;
             }
             let start = log.partition_point(|l| l.epoch <= lower);
-            let any = self.branch.elsewhere && self.rule.selective && std::env::var_os("NOSEL").is_none();
-            let counts = |l: &Logged| if any { !l.atomic || self.rule.mixed } else { self.would_race(l) };
-            if log[start..].iter().take_while(|l| l.epoch <= upper).any(counts) {
+            if log[start..].iter().take_while(|l| l.epoch <= upper).any(|l| self.would_race(l)) {
                 return false;
             }
         }
