@@ -10,6 +10,7 @@ mod generate;
 mod local;
 mod machine;
 mod odd;
+mod orbits;
 mod program;
 mod queues;
 mod regressions;
