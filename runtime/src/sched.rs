@@ -16,7 +16,7 @@ use crate::spin;
 use crate::stack;
 use crate::sys::context;
 use crate::syscalls::turn;
-use crate::thread::{Life, Thread};
+use crate::thread::Thread;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{Outcome, Step, TRACE_BYTES, TRACE_OFFSET, options};
 use symdpor_abi::op::{self, Op, OpKind};
@@ -130,6 +130,7 @@ fn announce() {
             | OpKind::Once
             | OpKind::ThreadJoin
             | OpKind::CondTimeout
+            | OpKind::CondCancel
             | OpKind::RwRead
             | OpKind::RwWrite
             | OpKind::SemWait
@@ -257,6 +258,7 @@ fn note_idleness(thread: &mut Thread, step: &Step) -> bool {
     let idle = match step.op.kind {
         OpKind::AtomicLoad
         | OpKind::TryLockFailed
+        | OpKind::TryJoinFailed
         | OpKind::PlainLoad
         | OpKind::RwReadFailed
         | OpKind::RwWriteFailed
@@ -337,8 +339,13 @@ pub fn can_go_on(number: u16) -> bool {
     if thread.pending.kind == OpKind::MutexLock {
         return crate::mutex::is_free(thread.pending_address);
     }
+    if thread.pending.may_be_cancelled() && crate::cancel::acts(thread) {
+        return true;
+    }
     match thread.pending.kind {
         OpKind::Waiting => false,
+        OpKind::CondCancel => thread.waits_for == 0,
+        OpKind::TryJoin if limits::holds_back(number) => crate::threads::has_ended(thread.pending.arg),
         OpKind::Once => crate::once::is_enabled(thread.pending_address),
         OpKind::CondTimeout => !limits::holds_back(number),
         OpKind::RwRead | OpKind::RwTryRead => held_back_or(number, thread, crate::rwlock::may_read),
@@ -346,7 +353,7 @@ pub fn can_go_on(number: u16) -> bool {
         OpKind::SemWait | OpKind::SemTry => held_back_or(number, thread, crate::semaphore::may_take),
         OpKind::TryLock if limits::holds_back(number) => crate::mutex::is_free(thread.pending_address),
         OpKind::BarrierPass => thread.waits_for == 0,
-        OpKind::ThreadJoin => exec.threads[thread.pending.arg as usize % MAX_THREADS].life == Life::Ended,
+        OpKind::ThreadJoin => crate::threads::has_ended(thread.pending.arg),
         kind if turn::is_outside(kind) && thread.pending_address != 0 => turn::is_ready(thread.pending_address),
         _ => !spin::waits(number),
     }

@@ -85,6 +85,10 @@ pub struct Thread {
     /// What it was started with.
     pub start: usize,
     pub argument: usize,
+    /// How large a stack the program wanted for it; 0 for main.
+    pub stack: usize,
+    /// Whether it shall be cancelled: see `cancel`.
+    pub cancel: u8,
 }
 
 impl Thread {

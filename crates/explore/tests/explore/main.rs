@@ -7,6 +7,7 @@ mod counts;
 mod endless;
 mod futex;
 mod generate;
+mod lives;
 mod local;
 mod machine;
 mod odd;
