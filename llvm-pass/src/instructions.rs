@@ -28,6 +28,12 @@ fn mnemonic(instruction: &str) -> &str {
     instruction.split_whitespace().next().unwrap_or("")
 }
 
+/// Local labels are numbers.
+fn without_label(line: &str) -> &str {
+    let label = line.split_once(':').filter(|(label, _)| label.chars().all(|c| c.is_ascii_digit()));
+    label.map_or(line, |(_, rest)| rest.trim())
+}
+
 fn without_prefix(line: &str) -> &str {
     let line = line.trim();
     let rest = line.strip_prefix("rep").or(line.strip_prefix("lock")).filter(|r| r.starts_with(char::is_whitespace));
@@ -70,7 +76,7 @@ fn size_of(mnemonic: &str) -> Option<u32> {
 
 impl<'a> Text<'a> {
     pub fn new(template: &'a str) -> Text<'a> {
-        let lines = template.split(['\n', ';']).map(str::trim);
+        let lines = template.split(['\n', ';']).map(|line| without_label(line.trim()));
         Text { instructions: lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect() }
     }
 
