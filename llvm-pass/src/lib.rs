@@ -35,6 +35,7 @@ mod emit;
 mod escape;
 mod frames;
 mod hooks;
+mod instructions;
 mod ir;
 mod keep;
 mod liveness;
