@@ -15,6 +15,8 @@ mod gdb;
 mod interrupt;
 mod keeper;
 mod manifest;
+mod message;
+mod naming;
 mod manual;
 mod notes;
 mod options;

@@ -28,6 +28,7 @@ fn event(thread: u16, op: OpKind, object: &str, location: u32) -> Event {
         id: object.bytes().map(u64::from).sum(),
         id2: 0,
         mask: 0xff,
+        ty: symdpor_trace::ValueType::Unknown,
     }
 }
 

@@ -57,7 +57,7 @@ fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
     let mut all: Vec<Read> = Vec::new();
     for (i, a) in file.accesses.iter().enumerate().filter(|(_, a)| a.thread == thread && !a.write) {
         let Some((_, value)) = a.values else { continue };
-        let value = words::number(value, a.size.min(8) as u8);
+        let value = words::value(value, a.size.min(8) as u8, &a.ty);
         let (name, on_the_line) = (place::demangled(&a.object), is_here(a.location));
         all.push(Read { step: a.step as usize, access: i, id: a.id, mask: a.mask, name, value, on_the_line });
     }
@@ -66,7 +66,7 @@ fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
         let Some((old, _)) = e.values else { continue };
         let access = file.accesses.iter().take_while(|a| a.step as usize <= i).count();
         let (name, on_the_line) = (place::demangled(&e.object), is_here(e.location));
-        let value = words::number(old, e.size);
+        let value = words::value(old, e.size, &e.ty);
         all.push(Read { step: i, access, id: e.id, mask: e.mask, name, value, on_the_line });
     }
     all.sort_by_key(|r| (r.step, r.access));
