@@ -82,7 +82,8 @@ impl Describe<'_> {
         };
         let frames = stacks.iter().find(|s| s.role == StackRole::Error).map_or(&[][..], |s| &s.frames);
         let location = telling(frames).cloned().or_else(|| self.place(&[error.site]));
-        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p, past, waiting(&stacks, p.thread), &waiting_sites(error, p))).collect();
+        let waits: Vec<Wait> =
+            pending.iter().map(|p| self.wait(p, past, waiting(&stacks, p.thread), &waiting_sites(error, p))).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
         let runs_on = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock);

@@ -12,7 +12,7 @@ use symdpor_abi::channel::{self, Outcome};
 use symdpor_abi::object::Region;
 use symdpor_trace::failure::{Event, Failure, PlainAccessEvent, StackRole, telling};
 use symdpor_trace::file::{ExecutionOptions, Program, ThreadInfo, TraceFile};
-use symdpor_trace::{FailureKind, Location, NO_THREAD, ObjectId, OpKind, ThreadId};
+use symdpor_trace::{FailureKind, Location, NO_THREAD, ObjectId, OpKind, ThreadId, ValueType};
 use symdpor_worker::accesses::{Particulars, RawAccess, RawBlock};
 use symdpor_worker::decode::{RawError, RawStack};
 
@@ -47,13 +47,21 @@ pub fn file(
         let frames = sites.frames(site);
         !frames.is_empty() && frames.iter().all(Location::is_system)
     };
-    let wanted = interesting(&particulars.accesses, &error, &options, &Sources { on_the_line: &on_the_line, is_library: &is_library });
+    let wanted = interesting(
+        &particulars.accesses,
+        &error,
+        &options,
+        &Sources { on_the_line: &on_the_line, is_library: &is_library },
+    );
     let mut accesses: Vec<PlainAccessEvent> = wanted.iter().map(|a| describe.access(a, &mut places)).collect();
     if options.visible_all {
         give_values(&mut events, &particulars.accesses);
     }
     // Of a stack only variables say something, and so it is with what is in the program's file or a library.
     accesses.retain(|a| a.object.starts_with("heap+0x") || !is_nameless(&a.object));
+    // Where something is says nothing, if it is always there.
+    let written: BTreeSet<u64> = particulars.accesses.iter().filter(|a| a.writes).map(|a| a.object.0).collect();
+    accesses.retain(|a| written.contains(&a.id) || a.ty != ValueType::Pointer || a.values.is_none_or(|(_, v)| v == 0));
     if let Some(message) = message::uncaught(&failure.message, &output) {
         failure.message = message;
     }

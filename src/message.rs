@@ -79,7 +79,8 @@ mod tests {
         let told = uncaught("abort (SIGABRT)", &output);
         assert_eq!(told.as_deref(), Some("uncaught exception std::runtime_error: no value"));
         assert_eq!(uncaught("abort (SIGABRT)", &[]), None);
-        let number = OutputChunk { descriptor: 2, bytes: b"terminate called after throwing an instance of 'int'\n".to_vec() };
+        let number =
+            OutputChunk { descriptor: 2, bytes: b"terminate called after throwing an instance of 'int'\n".to_vec() };
         assert_eq!(uncaught("abort (SIGABRT)", &[number]).as_deref(), Some("uncaught exception int"));
     }
 }

@@ -51,7 +51,7 @@ impl Naming<'_> {
             return Some("a reference count".to_owned());
         }
         let own = frames.iter().find(|&&site| self.sites.frames(site).iter().any(|l| !l.is_system() && l.line != 0))?;
-        self.sites.name(*own).filter(|n| !is_internal(n))
+        self.sites.name(*own).filter(|n| !n.trim_start_matches('*').starts_with('_'))
     }
 }
 

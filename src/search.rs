@@ -1,9 +1,9 @@
 //! The search: plans from the explorer, executions from the session, until one of them has had enough.
 
 use crate::describe::{Describe, Places, failure_kind};
-use crate::message::signal_name;
 use crate::failing;
 use crate::forecast::{Forecast, Seen};
+use crate::message::signal_name;
 use crate::session::{Ended, Ran, Session, Unexpected};
 use crate::simplify::Simplifier;
 use serde::{Deserialize, Serialize};

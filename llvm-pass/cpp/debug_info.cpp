@@ -40,6 +40,34 @@ DILocalVariable *variable(ArrayRef<DbgVariableRecord *> Records) {
   return nullptr;
 }
 
+// How well a variable's name tells what it is: what the user named, then the object that a member function belongs to (the
+// outermost of several), then what the library names.
+uint64_t telling(DILocalVariable *V) {
+  if (V->getName().starts_with("_"))
+    return 0;
+  if (V->getName() != "this")
+    return ~uint64_t(0);
+  auto *Pointer = dyn_cast_or_null<DIDerivedType>(strip(V->getType()));
+  DIType *Class = Pointer ? strip(Pointer->getBaseType()) : nullptr;
+  return 1 + (Class ? Class->getSizeInBits() : 0);
+}
+
+// Whether a base class has no data, so that it takes up no room of its own.
+bool isEmpty(DIType *T) {
+  auto *C = dyn_cast_or_null<DICompositeType>(T);
+  if (!C || C->isForwardDecl())
+    return false;
+  for (DINode *Node : C->getElements()) {
+    auto *Member = dyn_cast_or_null<DIDerivedType>(Node);
+    if (!Member || Member->isStaticMember())
+      continue;
+    if (Member->getTag() == dwarf::DW_TAG_member ||
+        (Member->getTag() == dwarf::DW_TAG_inheritance && !isEmpty(strip(Member->getBaseType()))))
+      return false;
+  }
+  return true;
+}
+
 } // namespace
 
 extern "C" {
@@ -94,7 +122,16 @@ LLVMMetadataRef sd_variable_at(LLVMValueRef Address) {
 }
 
 // The local variable that has this value.
-LLVMMetadataRef sd_variable_of(LLVMValueRef Val) { return wrap(variable(findDVRValues(unwrap(Val)))); }
+LLVMMetadataRef sd_variable_of(LLVMValueRef Val) {
+  DILocalVariable *Best = nullptr;
+  for (DbgVariableRecord *R : findDVRValues(unwrap(Val))) {
+    if (R->getExpression()->getNumElements() != 0 || R->getNumVariableLocationOps() != 1)
+      continue;
+    if (!Best || telling(R->getVariable()) > telling(Best))
+      Best = R->getVariable();
+  }
+  return wrap(Best);
+}
 
 SdString sd_variable_name(LLVMMetadataRef Variable) { return text(cast<DIVariable>(unwrap(Variable))->getName()); }
 
@@ -196,6 +233,8 @@ LLVMMetadataRef sd_type_member(LLVMMetadataRef Type, uint64_t Bit, SdString *Nam
         (Member->getTag() != dwarf::DW_TAG_member && Member->getTag() != dwarf::DW_TAG_inheritance))
       continue;
     DIType *Inner = strip(Member->getBaseType());
+    if (Member->getTag() == dwarf::DW_TAG_inheritance && isEmpty(Inner))
+      continue;
     uint64_t Size = Member->getSizeInBits() ? Member->getSizeInBits() : (Inner ? Inner->getSizeInBits() : 0);
     if (Bit < Member->getOffsetInBits() || Bit >= Member->getOffsetInBits() + Size)
       continue;

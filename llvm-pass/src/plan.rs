@@ -40,7 +40,11 @@ impl Plan {
             if instruction.is_real_call() {
                 stops.insert(instruction.block());
                 if !instruction.is_musttail() {
-                    let site = sites.of_instruction(place(instruction), SiteKind::Call, call_names::of_call(module, instruction));
+                    let site = sites.of_instruction(
+                        place(instruction),
+                        SiteKind::Call,
+                        call_names::of_call(module, instruction),
+                    );
                     plan.calls.push((instruction, site));
                     plan.add_point(instruction, site);
                 }

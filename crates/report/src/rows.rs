@@ -105,8 +105,7 @@ fn end(file: &TraceFile, threads: &Threads, rows: &mut Vec<Row>) {
         FailureKind::DataRace => "races",
         FailureKind::Assertion => "assertion fails",
         FailureKind::Crash => "crashes",
-        FailureKind::Memory => "memory error",
-        FailureKind::LockMisuse => "misuses a lock",
+        FailureKind::Memory | FailureKind::LockMisuse => failure.message.as_str(),
         _ => return,
     };
     let Some(thread) = failure.thread else { return };

@@ -125,7 +125,12 @@ pub fn plain_access(access: &PlainAccessEvent) -> String {
 }
 
 fn named(object: &str) -> String {
-    if object.is_empty() { String::new() } else { format!(" {}", place::demangled(object)) }
+    match object {
+        "" => String::new(),
+        // Nobody can do anything with where it is.
+        library if library.starts_with("library+0x") => " of a library".to_owned(),
+        name => format!(" {}", place::demangled(name)),
+    }
 }
 
 fn released(mutex: &str) -> String {

@@ -206,6 +206,11 @@ impl<'d> Reading<'_, 'd> {
         Some((size, Shape::Array(element, counts)))
     }
 
+    /// A base class without data takes up no room of its own.
+    fn is_empty(&self, ty: TypeId) -> bool {
+        matches!(&self.layouts.types[ty.0].shape, Shape::Members(members) if members.is_empty())
+    }
+
     fn members(&mut self, offset: UnitOffset) -> Option<Vec<Member>> {
         let mut members = Vec::new();
         for child in self.children(offset)? {
@@ -218,7 +223,7 @@ impl<'d> Reading<'_, 'd> {
             }
             let name = if is_base { String::new() } else { self.name(&child).unwrap_or_default() };
             let offset = Self::number(&child, gimli::DW_AT_data_member_location).unwrap_or(0);
-            if let Some(ty) = self.type_of(&child) {
+            if let Some(ty) = self.type_of(&child).filter(|ty| !is_base || !self.is_empty(*ty)) {
                 members.push(Member { name, offset, ty });
             }
         }
