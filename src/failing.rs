@@ -130,9 +130,14 @@ fn interesting(
         entry.1 |= access.writes;
     }
     let shared = |a: &RawAccess| users.get(&a.object.0).is_some_and(|(threads, written)| threads.len() > 1 && *written);
+    // What is on a stack and no other thread uses is a local variable like any other.
+    let own = |a: &RawAccess| {
+        let on_stack = matches!(a.object.region(), Region::Stack | Region::MainStack);
+        on_stack && users.get(&a.object.0).is_some_and(|(threads, _)| threads.len() == 1)
+    };
     let involved: BTreeSet<u64> = all
         .iter()
-        .filter(|a| u32::from(a.thread.0) == error.thread && (sources.on_the_line)(a.site))
+        .filter(|a| u32::from(a.thread.0) == error.thread && (sources.on_the_line)(a.site) && !own(a))
         .map(|a| a.object.0)
         .collect();
     // What the library does to blocks of its own says little.

@@ -183,6 +183,7 @@ fn checked_payload(bytes: &[u8]) -> Result<&[u8], TraceFileError> {
 mod tests {
     use super::*;
     use crate::failure::FailureKind;
+    use crate::value::ValueType;
     use symdpor_abi::op::OpKind;
 
     fn sample() -> TraceFile {
