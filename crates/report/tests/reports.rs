@@ -172,7 +172,7 @@ fn long_interleavings_are_shortened() {
     let report = text::failure(&long(store), &options());
     assert!(report.lines().count() < 400);
     assert!(report.contains("... 4880 lines left out (--all shows them) ..."), "{report}");
-    assert!(report.contains("\n 5000  "), "{report}");
+    assert!(report.contains("\n5000  "), "{report}");
     let report = text::failure(&long(store), &TextOptions { all: true, ..options() });
     assert!(report.lines().count() > 5000);
 }
