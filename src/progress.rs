@@ -41,7 +41,6 @@ impl Progress {
         if !self.logs {
             let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| columns.into());
             self.bar.set_message(fitting(parts(seen, errors), columns));
-            self.bar.tick();
         } else if self.started.elapsed() >= self.next_logged {
             self.next_logged = next_after(self.next_logged);
             crate::console::Console::Stderr.print(&format!("symdpor: {}\n", parts(seen, errors).join(", ")));
@@ -82,7 +81,8 @@ fn parts(seen: &mut Seen<'_>, errors: usize) -> Vec<String> {
     }
     if let Some(range) = (seen.forecast)().range(done) {
         let percent = 100.0 * done as f64 / range.likely;
-        let total = format!("{percent:.0}% of about {}", short(range.likely));
+        let percent = if percent < 1.0 { "<1".to_owned() } else { format!("{percent:.0}") };
+        let total = format!("{percent}% of about {}", short(range.likely));
         parts.push(format!("{total} ({} to {})", short(range.low), short(range.high)));
         let left = Duration::from_secs_f64(((range.likely - done as f64) / rate.max(1e-3)).min(1e12));
         parts.push(format!("{} gone, {} to go", brief(seen.time), brief(left)));

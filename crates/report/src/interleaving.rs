@@ -186,6 +186,9 @@ impl<'a> Layout<'a> {
     /// The place and the text of the line.
     fn source(&self, row: &Row, room: usize) -> String {
         let Some(location) = self.file.location(row.location) else { return String::new() };
+        if location.file.is_empty() {
+            return String::new();
+        }
         let place = match &self.only_file {
             Some(_) if location.line != 0 => format!("{:>3}", location.line),
             _ => place::file_line(location, self.directory),
