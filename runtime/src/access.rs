@@ -102,7 +102,7 @@ pub fn synchronisation_object(address: usize, len: usize) {
     }
     if snapshot::is_taken() && races::is_on() {
         if watch::is_on() {
-            watch::note(address, len, false, 0);
+            watch::note(address, len, false, true, 0);
         }
         let me = exec::get().current;
         if let Some(race) = races::detector().atomic_read(me, address, len) {
@@ -151,7 +151,7 @@ fn slow(address: usize, len: usize, site: usize, writes: bool) {
         }
     }
     if channel::says(options::WATCH) {
-        watch::note(address, len, writes, site);
+        watch::note(address, len, writes, false, site);
     }
     if accesses::is_on() {
         accesses::note(address, len, writes, site);
@@ -177,6 +177,7 @@ pub fn check_heap(address: usize, len: usize, site: usize, writes: bool) {
 #[cold]
 fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, writes: bool) -> ! {
     let what = if writes { "write" } else { "read" };
+    let unit = if len == 1 { "byte" } else { "bytes" };
     let mut details = Details::at(site);
     details.address = address;
     details.mask = names::mask(address, len);
@@ -185,16 +186,16 @@ fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, write
             block_details(&mut details, &block);
             let offset = address.wrapping_sub(block.base) as isize;
             let text =
-                format_args!("{what} of {len} bytes at offset {offset} of a freed block of {} bytes", block.size);
+                format_args!("{what} of {len} {unit} at offset {offset} of a freed block of {} bytes", block.size);
             end::error(ErrorKind::Memory, &details, text)
         }
         HeapFault::OutOfBounds(block, offset) => {
             block_details(&mut details, &block);
-            let text = format_args!("{what} of {len} bytes at offset {offset} of a block of {} bytes", block.size);
+            let text = format_args!("{what} of {len} {unit} at offset {offset} of a block of {} bytes", block.size);
             end::error(ErrorKind::Memory, &details, text)
         }
         HeapFault::Wild => {
-            let text = format_args!("{what} of {len} bytes on the heap where no block was ever allocated");
+            let text = format_args!("{what} of {len} {unit} on the heap where no block was ever allocated");
             end::error(ErrorKind::Memory, &details, text)
         }
     }

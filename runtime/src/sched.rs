@@ -137,7 +137,7 @@ fn announce() {
             | OpKind::BarrierPass
     );
     let outside = turn::is_outside(thread.pending.kind) && (thread.pending_address != 0 || thread.in_vain != 0);
-    if conditional || outside || limits::is_held_back() || spin::waits(thread) {
+    if conditional || outside || limits::is_held_back() || spin::waits(exec.current) {
         exec.conditional.insert(exec.current);
     } else {
         exec.conditional.remove(exec.current);
@@ -355,7 +355,7 @@ pub fn can_go_on(number: u16) -> bool {
         OpKind::BarrierPass => thread.waits_for == 0,
         OpKind::ThreadJoin => crate::threads::has_ended(thread.pending.arg),
         kind if turn::is_outside(kind) && thread.pending_address != 0 => turn::is_ready(thread.pending_address),
-        _ => !spin::waits(thread),
+        _ => !spin::waits(number),
     }
 }
 
@@ -363,7 +363,7 @@ pub fn can_go_on(number: u16) -> bool {
 fn held_back_or(number: u16, thread: &Thread, is_free: fn(usize) -> bool) -> bool {
     let tries = matches!(thread.pending.kind, OpKind::RwTryRead | OpKind::RwTryWrite | OpKind::SemTry);
     if tries && !limits::holds_back(number) {
-        return !spin::waits(thread);
+        return !spin::waits(number);
     }
     is_free(thread.pending_address)
 }

@@ -11,6 +11,7 @@ mod lives;
 mod local;
 mod machine;
 mod odd;
+mod orbits;
 mod program;
 mod queues;
 mod regressions;
