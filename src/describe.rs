@@ -1,18 +1,21 @@
 //! From numbers to names: makes the failure, the events and the threads of a report from the worker's records.
 
+use crate::message;
+use crate::naming::{Bytes, LockNames, Naming, is_access, is_nameless};
 use crate::session::Ended;
 use std::collections::BTreeMap;
 use symdpor_abi::channel::{self, ErrorKind, Header, Outcome};
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 use symdpor_trace::failure::{Event, Failure, PlainAccessEvent, Race, RaceAccess, Stack, StackRole, Wait, telling};
-use symdpor_trace::{FailureKind, Location, ThreadId};
+use symdpor_trace::{FailureKind, Location, ObjectId, ThreadId, ValueType};
 use symdpor_worker::accesses::RawAccess;
 use symdpor_worker::decode::{RawError, RawPending, RawStack};
 use symdpor_worker::{Globals, Sites, Trace};
 
 pub struct Describe<'a> {
     pub sites: &'a Sites,
-    pub globals: &'a Globals,
+    naming: Naming<'a>,
+    locks: LockNames,
 }
 
 /// The steps of an execution and, if they are known, the stacks its threads had at them.
@@ -53,6 +56,21 @@ pub fn failure_kind(outcome: Outcome, header: &Header) -> Option<FailureKind> {
     }
 }
 
+impl<'a> Describe<'a> {
+    pub fn new(sites: &'a Sites, globals: &'a Globals) -> Describe<'a> {
+        Describe { sites, naming: Naming { sites, globals }, locks: LockNames::default() }
+    }
+
+    /// With one name for each lock of an execution.
+    pub fn of_execution(sites: &'a Sites, globals: &'a Globals, past: Past<'_>) -> Describe<'a> {
+        let naming = Naming { sites, globals };
+        let operations: Vec<(Op, Vec<u32>)> =
+            (0..past.trace.len()).map(|i| (past.trace.step(i).op, past.sites(i))).collect();
+        let locks = LockNames::new(&naming, operations.iter().map(|(op, frames)| (op, frames.clone())));
+        Describe { sites, naming, locks }
+    }
+}
+
 impl Describe<'_> {
     pub fn failure(&self, kind: FailureKind, ended: &Ended, error: &RawError, past: Past<'_>) -> Failure {
         let Ended { header, pending, .. } = ended;
@@ -64,12 +82,15 @@ impl Describe<'_> {
         };
         let frames = stacks.iter().find(|s| s.role == StackRole::Error).map_or(&[][..], |s| &s.frames);
         let location = telling(frames).cloned().or_else(|| self.place(&[error.site]));
-        let waits: Vec<Wait> = pending.iter().map(|p| self.wait(p, past, waiting(&stacks, p.thread))).collect();
+        let waits: Vec<Wait> =
+            pending.iter().map(|p| self.wait(p, past, waiting(&stacks, p.thread), &waiting_sites(error, p))).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
         let runs_on = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock);
         let location = location.or_else(|| self.last_place(header.current_thread, past).filter(|_| runs_on));
-        Failure { kind, message: message(kind, header, error), thread, location, race, waits, stacks }
+        let about = self.about(error, kind);
+        let message = message::message(kind, header, error, about.as_deref(), location.is_some());
+        Failure { kind, message, thread, location, race, waits, stacks }
     }
 
     /// The place that says most of those in a stack of sites.
@@ -101,19 +122,34 @@ impl Describe<'_> {
             write: error.access_bits & write != 0,
             atomic: error.access_bits & atomic != 0,
         };
-        let object =
-            self.sites.name(error.site).unwrap_or_else(|| self.globals.describe(error.object, error.mask as u8));
+        let mask = error.mask as u8;
+        let bytes = Bytes { object: error.object, mask, len: mask.count_ones() };
+        let (object, _) = self.naming.accessed(bytes, &sites_of(error));
         Race { object, this: access(error.thread, 1, 4), earlier: access(error.other_thread, 2, 8) }
     }
 
-    fn wait(&self, pending: &RawPending, past: Past<'_>, stack: Option<&Stack>) -> Wait {
+    /// What misused memory or a misused lock is called in the source.
+    fn about(&self, error: &RawError, kind: FailureKind) -> Option<String> {
+        let frames = sites_of(error);
+        let mask = error.mask as u8;
+        match kind {
+            FailureKind::LockMisuse if error.object != ObjectId::NONE => {
+                let op = Op { mask, ..Op::new(OpKind::MutexLock, error.object) };
+                Some(self.object(&op, &frames)).filter(|name| !is_nameless(name))
+            }
+            FailureKind::Memory | FailureKind::LockMisuse => self.naming.as_written(&frames),
+            _ => None,
+        }
+    }
+
+    fn wait(&self, pending: &RawPending, past: Past<'_>, stack: Option<&Stack>, stack_sites: &[u32]) -> Wait {
         let joins = pending.op.kind == OpKind::ThreadJoin && pending.op.arg != NO_THREAD;
         let on_futex = pending.op.kind == OpKind::Waiting && pending.op.object.is_futex();
         Wait {
             thread: pending.thread,
             enabled: pending.enabled,
             op: if on_futex { OpKind::FutexWait } else { pending.op.kind },
-            object: self.awaited(pending, past) + &self.value_seen(pending, past),
+            object: self.awaited(pending, past, stack_sites) + &self.value_seen(pending, past),
             joined: joins.then_some(ThreadId(pending.op.arg as u16)),
             location: stack.and_then(|s| telling(&s.frames).cloned()).or_else(|| self.place(&[pending.site])),
             holder: pending.holder,
@@ -139,40 +175,42 @@ impl Describe<'_> {
         let seen = |s: &channel::Step| {
             s.thread == pending.thread.0 && s.op.place() == op.place() && s.flags & VALUES != 0 && reads
         };
-        let size = op.mask.count_ones() as u8;
+        let size = op.mask.count_ones();
         past.last(seen)
-            .map(|i| format!(" = {}", symdpor_report::words::number(past.trace.step(i).new_value, size)))
+            .map(|i| {
+                let bytes = Bytes { object: op.object, mask: op.mask, len: size };
+                let (_, ty) = self.naming.accessed(bytes, &past.sites(i));
+                format!(" = {}", symdpor_report::words::value(past.trace.step(i).new_value, size as u8, &ty))
+            })
             .unwrap_or_default()
     }
 
     /// A waiter that has not been woken has no operation of its own: it waits where it went to sleep.
-    fn awaited(&self, pending: &RawPending, past: Past<'_>) -> String {
+    fn awaited(&self, pending: &RawPending, past: Past<'_>, stack_sites: &[u32]) -> String {
         let asleep = pending.op.kind == OpKind::Waiting;
         let went = past.last(|s| {
             asleep && s.thread == pending.thread.0 && matches!(s.op.kind, OpKind::CondWait | OpKind::FutexWait)
         });
-        let step = went.map(|i| past.trace.step(i));
-        step.map_or_else(|| self.object(&pending.op, pending.site), |s| self.object(&s.op, s.site))
+        went.map_or_else(
+            || self.object(&pending.op, stack_sites),
+            |i| self.object(&past.trace.step(i).op, &past.sites(i)),
+        )
     }
 
     /// A lock has one name wherever it is used: that of the variable. An access is best named as it is written.
-    fn object(&self, op: &Op, site: u32) -> String {
+    fn object(&self, op: &Op, frames: &[u32]) -> String {
         if is_outside(op.kind) {
             let (words, descriptor) = symdpor_abi::outside::describe(op.arg);
             return descriptor.map_or_else(|| words.to_owned(), |fd| format!("{words} on descriptor {fd}"));
         }
-        let written = self.sites.name(site);
-        let global = self.globals.describe(op.object, op.mask);
-        let is_access = matches!(
-            op.kind,
-            OpKind::AtomicLoad
-                | OpKind::AtomicStore
-                | OpKind::AtomicRmw
-                | OpKind::AtomicCas
-                | OpKind::PlainLoad
-                | OpKind::PlainStore
-        );
-        if is_access || !self.globals.knows(op.object) { written.unwrap_or(global) } else { global }
+        let bytes = Bytes { object: op.object, mask: op.mask, len: if is_access(op.kind) { touched(op) } else { 1 } };
+        if is_access(op.kind) {
+            return self.naming.accessed(bytes, frames).0;
+        }
+        if self.naming.globals.knows(op.object) {
+            return self.naming.globals.describe(op.object, op.mask);
+        }
+        self.locks.get(op.object).unwrap_or_else(|| self.naming.accessed(bytes, frames).0)
     }
 
     /// The steps.
@@ -185,38 +223,74 @@ impl Describe<'_> {
     pub fn event(&self, step: &channel::Step, frames: &[u32], places: &mut Places) -> Event {
         let op = &step.op;
         let is_wait = op.kind == OpKind::CondWait;
+        let bytes = Bytes { object: op.object, mask: op.mask, len: touched(op) };
+        let ty = if is_access(op.kind) { self.naming.accessed(bytes, frames).1 } else { ValueType::Unknown };
         Event {
             thread: ThreadId(step.thread),
             op: op.kind,
             order: op.order,
             arg: op.arg,
-            size: (op.mask.count_ones() + if is_wait { 0 } else { op.mask2.count_ones() }) as u8,
-            object: self.object(op, step.site),
-            object2: if is_wait { self.globals.describe(op.object2, op.mask2) } else { String::new() },
+            size: touched(op) as u8,
+            object: self.object(op, frames),
+            object2: if is_wait { self.mutex(op) } else { String::new() },
             values: (step.flags & 1 != 0).then_some((step.old_value, step.new_value)),
             alternatives: step.alternatives,
             location: places.number(frames, self.sites),
             id: op.object.0,
             id2: op.object2.0,
             mask: op.mask,
+            ty,
         }
+    }
+
+    /// The mutex of a wait.
+    fn mutex(&self, op: &Op) -> String {
+        let described = || self.naming.globals.describe(op.object2, op.mask2);
+        self.locks.get(op.object2).unwrap_or_else(described)
     }
 
     /// One plain access.
     pub fn access(&self, raw: &RawAccess, places: &mut Places) -> PlainAccessEvent {
+        let bytes = Bytes { object: raw.object, mask: raw.mask, len: raw.len };
+        let (object, ty) = self.naming.accessed(bytes, &[raw.site]);
         PlainAccessEvent {
             step: raw.step,
             thread: raw.thread,
             write: raw.writes,
             frees: raw.frees,
             size: raw.len,
-            object: self.sites.name(raw.site).unwrap_or_else(|| self.globals.describe(raw.object, raw.mask)),
+            // What is freed is the block, and not what the pointer is in.
+            object: if raw.frees { object.trim_start_matches('*').to_owned() } else { object },
             id: raw.object.0,
             mask: raw.mask,
             values: raw.values,
             location: places.number(&[raw.site], self.sites),
+            ty,
         }
     }
+}
+
+/// How many bytes an operation touches.
+fn touched(op: &Op) -> u32 {
+    let second = if op.kind == OpKind::CondWait { 0 } else { op.mask2.count_ones() };
+    op.mask.count_ones() + second
+}
+
+/// The sites of the thread that made an error, innermost first.
+fn sites_of(error: &RawError) -> Vec<u32> {
+    let stack = error.stacks.iter().find(|s| s.role == channel::StackRole::Error).map(|s| s.frames.clone());
+    let mut frames = stack.unwrap_or_default();
+    if error.site != 0 && frames.first() != Some(&error.site) {
+        frames.insert(0, error.site);
+    }
+    frames
+}
+
+/// The sites of a thread that is not running, innermost first.
+fn waiting_sites(error: &RawError, pending: &RawPending) -> Vec<u32> {
+    let roles = [channel::StackRole::Other, channel::StackRole::Error];
+    let stack = error.stacks.iter().find(|s| s.thread == pending.thread && roles.contains(&s.role));
+    stack.filter(|s| !s.frames.is_empty()).map_or_else(|| vec![pending.site], |s| s.frames.clone())
 }
 
 /// Whether an operation is on a file, a pipe, a socket or the like: it is named by what is done.
@@ -260,24 +334,5 @@ impl Places {
         let number = self.locations.len() as u32;
         self.numbers.insert(location.clone(), number);
         number
-    }
-}
-
-/// What the runtime says, or what the outcome says by itself.
-fn message(kind: FailureKind, header: &Header, error: &RawError) -> String {
-    match kind {
-        _ if !error.message.is_empty() => error.message.clone(),
-        FailureKind::ExitStatus => format!("the program ended with exit status {}", header.exit_status),
-        FailureKind::StepLimit => format!("an execution had more than {} steps", header.max_steps),
-        FailureKind::Crash => format!("the program was killed by {}", signal_name(header.signal as i32)),
-        FailureKind::Deadlock => "no thread can go on".to_owned(),
-        _ => String::new(),
-    }
-}
-
-pub fn signal_name(signal: i32) -> String {
-    match signal_hook::low_level::signal_name(signal) {
-        Some(name) => name.to_owned(),
-        None => format!("signal {signal}"),
     }
 }

@@ -40,7 +40,7 @@ pub fn explain(flags: &ExplainFlags) -> Result<Exit, Box<dyn Error>> {
     let enabled = session.execution().steps[position].enabled.clone();
     let sites = session.sites();
     let text = {
-        let describe = Describe { sites: &sites, globals: session.globals() };
+        let describe = Describe::new(&sites, session.globals());
         let place = |site: u32| describe.sites.location(site);
         let (last, choice) = (position, session.execution().steps[position].thread);
         let mut text = format!("Before step {} of the first execution, thread {}'s:\n\n", last + 1, choice.0);

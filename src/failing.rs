@@ -2,15 +2,17 @@
 //! values.
 
 use crate::describe::{Describe, Past, Places};
+use crate::message;
+use crate::naming::is_nameless;
 use crate::session::{Ended, Session};
 use crate::source;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use symdpor_abi::channel::{self, Outcome};
 use symdpor_abi::object::Region;
-use symdpor_trace::failure::{Event, Failure, PlainAccessEvent, StackRole};
+use symdpor_trace::failure::{Event, Failure, PlainAccessEvent, StackRole, telling};
 use symdpor_trace::file::{ExecutionOptions, Program, ThreadInfo, TraceFile};
-use symdpor_trace::{FailureKind, Location, NO_THREAD, ObjectId, OpKind, ThreadId};
+use symdpor_trace::{FailureKind, Location, NO_THREAD, ObjectId, OpKind, ThreadId, ValueType};
 use symdpor_worker::accesses::{Particulars, RawAccess, RawBlock};
 use symdpor_worker::decode::{RawError, RawStack};
 
@@ -31,8 +33,8 @@ pub fn file(
     let again = if kind == FailureKind::StepLimit { None } else { look_again(session, kind, &mut error) };
     let (stacks, particulars) = again.unwrap_or_default();
     let sites = session.sites();
-    let describe = Describe { sites: &sites, globals: session.globals() };
     let past = Past { trace: session.trace(), stacks: &stacks };
+    let describe = Describe::of_execution(&sites, session.globals(), past);
     let mut failure = describe.failure(kind, ended, &error, past);
     let mut places = Places::default();
     let mut events = describe.events(past, &mut places);
@@ -41,13 +43,28 @@ pub fn file(
         let frames = sites.frames(site);
         line.as_ref().is_some_and(|line| frames.iter().any(|f| (&f.file, f.line) == (&line.file, line.line)))
     };
-    let wanted = interesting(&particulars.accesses, &error, &options, &on_the_line);
+    let is_library = |site: u32| {
+        let frames = sites.frames(site);
+        !frames.is_empty() && frames.iter().all(Location::is_system)
+    };
+    let wanted = interesting(
+        &particulars.accesses,
+        &error,
+        &options,
+        &Sources { on_the_line: &on_the_line, is_library: &is_library },
+    );
     let mut accesses: Vec<PlainAccessEvent> = wanted.iter().map(|a| describe.access(a, &mut places)).collect();
     if options.visible_all {
         give_values(&mut events, &particulars.accesses);
     }
-    // Of a stack only variables say something.
-    accesses.retain(|a| !a.object.starts_with("stack+0x") && !a.object.starts_with("main's stack-"));
+    // Of a stack only variables say something, and so it is with what is in the program's file or a library.
+    accesses.retain(|a| a.object.starts_with("heap+0x") || !is_nameless(&a.object));
+    // Where something is says nothing, if it is always there.
+    let written: BTreeSet<u64> = particulars.accesses.iter().filter(|a| a.writes).map(|a| a.object.0).collect();
+    accesses.retain(|a| written.contains(&a.id) || a.ty != ValueType::Pointer || a.values.is_none_or(|(_, v)| v == 0));
+    if let Some(message) = message::uncaught(&failure.message, &output) {
+        failure.message = message;
+    }
     let blocks = Blocks::new(&particulars.blocks, &sites);
     blocks.rename(&mut events, &mut accesses, &mut failure, error.object);
     for place in failure.location.iter().chain(failure.waits.iter().filter_map(|w| w.location.as_ref())) {
@@ -82,13 +99,26 @@ fn look_again(session: &mut Session, kind: FailureKind, error: &mut RawError) ->
     Some((again.stacks, again.particulars))
 }
 
+/// What is asked of the place of an access.
+struct Sources<'a> {
+    /// Whether it is on the line of the error.
+    on_the_line: &'a dyn Fn(u32) -> bool,
+    /// Whether it is in the library's headers, and nowhere else.
+    is_library: &'a dyn Fn(u32) -> bool,
+}
+
+/// Whether an access, which may be to many bytes, is to a granule.
+fn covers(access: &RawAccess, granule: ObjectId) -> bool {
+    granule.0 >= access.object.0 && granule.0 - access.object.0 < u64::from(access.len).next_multiple_of(8)
+}
+
 /// The accesses to memory that one thread writes and another one uses, and those to memory that the thread of the error used
 /// on its line. What is on the way to be written when the execution ends has not been written.
 fn interesting(
     all: &[RawAccess],
     error: &RawError,
     options: &ExecutionOptions,
-    on_the_line: &dyn Fn(u32) -> bool,
+    sources: &Sources<'_>,
 ) -> Vec<RawAccess> {
     if options.visible_all {
         return vec![];
@@ -100,13 +130,23 @@ fn interesting(
         entry.1 |= access.writes;
     }
     let shared = |a: &RawAccess| users.get(&a.object.0).is_some_and(|(threads, written)| threads.len() > 1 && *written);
+    // What is on a stack and no other thread uses is a local variable like any other.
+    let own = |a: &RawAccess| {
+        let on_stack = matches!(a.object.region(), Region::Stack | Region::MainStack);
+        on_stack && users.get(&a.object.0).is_some_and(|(threads, _)| threads.len() == 1)
+    };
     let involved: BTreeSet<u64> = all
         .iter()
-        .filter(|a| u32::from(a.thread.0) == error.thread && on_the_line(a.site))
+        .filter(|a| u32::from(a.thread.0) == error.thread && (sources.on_the_line)(a.site) && !own(a))
         .map(|a| a.object.0)
         .collect();
-    let is_involved = |a: &RawAccess| involved.contains(&a.object.0) || a.object == error.object;
-    let mut wanted: Vec<RawAccess> = all.iter().filter(|a| shared(a) || is_involved(a)).copied().collect();
+    // What the library does to blocks of its own says little.
+    let is_hidden = |a: &RawAccess| (sources.is_library)(a.site) && a.object.region() != Region::Module;
+    let is_wanted = |a: &RawAccess| {
+        let is_error = a.object == error.object || a.frees && covers(a, error.object);
+        is_error || involved.contains(&a.object.0) || shared(a) && !is_hidden(a)
+    };
+    let mut wanted: Vec<RawAccess> = all.iter().filter(|a| is_wanted(a)).copied().collect();
     if let (Some(last), Some(kept)) = (all.last(), wanted.last_mut())
         && last == kept
         && kept.writes
@@ -148,7 +188,9 @@ impl<'a> Blocks<'a> {
     fn name(&self, object: ObjectId) -> Option<String> {
         let address = object.payload();
         let (_, block) = self.blocks.range(..=address + 7).next_back().filter(|(base, b)| address < *base + b.size)?;
-        let place = self.sites.location(block.site);
+        let frames = self.sites.frames(block.site);
+        // The library's line that allocates says nothing.
+        let place = telling(&frames).filter(|l| !l.is_system());
         let from = place.map(|l| {
             let file = l.file.rsplit('/').next().unwrap_or_default();
             format!(" from {}:{}", file, l.line)
@@ -199,7 +241,7 @@ fn threads(
         let given = particulars.names.iter().find(|(t, _)| *t == thread);
         given.map(|(_, name)| name.clone()).unwrap_or_default()
     };
-    let functions = functions(describe, past, failure);
+    let functions = functions(describe, past, failure, &particulars.accesses);
     let info = |thread, created_by, created_at| ThreadInfo {
         thread,
         created_by,
@@ -215,7 +257,12 @@ fn threads(
 }
 
 /// The outermost function of the program that each thread was seen in.
-fn functions(describe: &Describe<'_>, past: Past<'_>, failure: &Failure) -> BTreeMap<ThreadId, String> {
+fn functions(
+    describe: &Describe<'_>,
+    past: Past<'_>,
+    failure: &Failure,
+    accesses: &[RawAccess],
+) -> BTreeMap<ThreadId, String> {
     let mut functions = BTreeMap::new();
     let outermost = |frames: &[Location]| {
         let own = |l: &&Location| !l.is_system() && !l.function.is_empty();
@@ -236,6 +283,14 @@ fn functions(describe: &Describe<'_>, past: Past<'_>, failure: &Failure) -> BTre
             if let Some(function) = outermost(&frames) {
                 entry.insert(function);
             }
+        }
+    }
+    // Some threads do nothing but plain accesses.
+    for access in accesses {
+        if let Entry::Vacant(entry) = functions.entry(access.thread)
+            && let Some(own) = describe.sites.frames(access.site).iter().rfind(|l| !l.is_system())
+        {
+            entry.insert(own.function.clone());
         }
     }
     functions

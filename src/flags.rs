@@ -244,7 +244,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err("a unit is missing: 30s, 10m or 2h".to_owned()),
+        _ => return Err("give a number with a unit: 30s, 10m or 2h".to_owned()),
     };
     Duration::try_from_secs_f64(number * unit).map_err(|_| "this is no length of time".to_owned())
 }

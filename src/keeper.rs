@@ -19,6 +19,8 @@ pub struct Keeper {
     path: PathBuf,
     every: Duration,
     last: Instant,
+    /// The last attempt failed, which has been said.
+    is_failing: bool,
     /// All but the position, which changes.
     tool: Tool,
     program: Program,
@@ -33,7 +35,7 @@ impl Keeper {
         File::create(&temporary).and_then(|_| fs::remove_file(&temporary)).map_err(said)?;
         let set = std::env::var(ENV_EVERY).ok().and_then(|v| v.parse().ok()).map(Duration::from_millis);
         let every = set.unwrap_or(EVERY);
-        Ok(Keeper { path: path.to_owned(), every, last: Instant::now(), tool, program, options })
+        Ok(Keeper { path: path.to_owned(), every, last: Instant::now(), is_failing: false, tool, program, options })
     }
 
     pub fn path(&self) -> &Path {
@@ -52,13 +54,24 @@ impl Keeper {
             let checkpoint = Checkpoint { tool, program, options, input, errors, position };
             replace(&self.path, &checkpoint.encode())
         });
-        if let Err(e) = &written {
-            complain(&format!("{}: the checkpoint could not be written: {e}", self.path.display()));
+        if let Err(e) = &written
+            && !self.is_failing
+        {
+            let path = self.path.display();
+            complain(&format!(
+                "{path}: the checkpoint could not be written: {e}; the search goes on, and it is tried again"
+            ));
         }
+        self.is_failing = written.is_err();
         self.last = Instant::now();
         // A state that is large is written less often: at most a twentieth of the time goes into it.
         self.every = self.every.max(started.elapsed() * 20);
         written.is_ok()
+    }
+
+    /// Whether there is one, older than what has been done.
+    pub fn is_behind(&self) -> bool {
+        self.is_failing && self.path.exists()
     }
 
     /// The search is over: there is nothing to go on with.

@@ -16,6 +16,8 @@ mod interrupt;
 mod keeper;
 mod manifest;
 mod manual;
+mod message;
+mod naming;
 mod notes;
 mod options;
 mod outputs;

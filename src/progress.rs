@@ -39,11 +39,11 @@ impl Progress {
         }
         self.drawn = Instant::now();
         if !self.logs {
-            self.bar.set_message(line(seen, errors));
-            self.bar.tick();
+            let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| columns.into());
+            self.bar.set_message(fitting(parts(seen, errors), columns));
         } else if self.started.elapsed() >= self.next_logged {
             self.next_logged = next_after(self.next_logged);
-            crate::console::Console::Stderr.print(&format!("symdpor: {}\n", line(seen, errors)));
+            crate::console::Console::Stderr.print(&format!("symdpor: {}\n", parts(seen, errors).join(", ")));
         }
     }
 
@@ -63,19 +63,33 @@ fn next_after(logged: Duration) -> Duration {
     logged + logged.min(MOST_BETWEEN)
 }
 
-fn line(seen: &mut Seen<'_>, errors: usize) -> String {
+/// As much as fits into a line: what matters least is at the end.
+fn fitting(mut parts: Vec<String>, columns: usize) -> String {
+    while parts.len() > 1 && parts.join(", ").len() >= columns {
+        parts.pop();
+    }
+    parts.join(", ")
+}
+
+/// What there is to say, most important first.
+fn parts(seen: &mut Seen<'_>, errors: usize) -> Vec<String> {
     let (done, seconds) = (seen.executions(), seen.time.as_secs_f64());
     let rate = done as f64 / seconds.max(1e-3);
-    let mut parts = vec![format!("{} executions", seen.counts.executions), format!("{}/s", short(rate))];
+    let mut parts = vec![format!("{} executions", seen.counts.executions)];
+    if errors > 0 {
+        parts.push(format!("{errors} error{}", if errors == 1 { "" } else { "s" }));
+    }
     if let Some(range) = (seen.forecast)().range(done) {
         let percent = 100.0 * done as f64 / range.likely;
-        let total = format!("{percent:.0}% of about {}", short(range.likely));
+        let percent = if percent < 1.0 { "<1".to_owned() } else { format!("{percent:.0}") };
+        let total = format!("{percent}% of about {}", short(range.likely));
         parts.push(format!("{total} ({} to {})", short(range.low), short(range.high)));
         let left = Duration::from_secs_f64(((range.likely - done as f64) / rate.max(1e-3)).min(1e12));
         parts.push(format!("{} gone, {} to go", brief(seen.time), brief(left)));
     } else {
         parts.push(format!("{} gone", brief(seen.time)));
     }
+    parts.push(format!("{}/s", short(rate)));
     let share = |part: u64| 100 * part / (done + seen.symmetry.hits).max(1);
     parts.push(format!(
         "cut off: {}% by sleep sets, {}% by symmetry",
@@ -83,10 +97,7 @@ fn line(seen: &mut Seen<'_>, errors: usize) -> String {
         share(seen.symmetry.hits)
     ));
     parts.push(format!("depth {}", seen.depth));
-    if errors > 0 {
-        parts.push(format!("{errors} error{}", if errors == 1 { "" } else { "s" }));
-    }
-    parts.join(", ")
+    parts
 }
 
 /// `59s`, `4m`, `3h 20m`, `12d`.
@@ -117,11 +128,14 @@ mod tests {
         };
         let time = Duration::from_secs(10);
         let mut seen = Seen { counts: &counts, symmetry: &symmetry, depth: 7, time, forecast: &mut now };
+        let parts = parts(&mut seen, 1);
         assert_eq!(
-            line(&mut seen, 1),
-            "900 executions, 100/s, 10% of about 10k (7.7k to 13k), 10s gone, 1m 30s to go, \
-             cut off: 5% by sleep sets, 50% by symmetry, depth 7, 1 error"
+            parts.join(", "),
+            "900 executions, 1 error, 10% of about 10k (7.7k to 13k), 10s gone, 1m 30s to go, 100/s, \
+             cut off: 5% by sleep sets, 50% by symmetry, depth 7"
         );
+        assert_eq!(fitting(parts.clone(), 60), "900 executions, 1 error, 10% of about 10k (7.7k to 13k)");
+        assert_eq!(fitting(parts, 10), "900 executions");
     }
 
     #[test]

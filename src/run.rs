@@ -248,6 +248,12 @@ impl<'a> Reporter<'a> {
         let Some(keeper) = &self.keeper else { return };
         match stop {
             Stop::Complete | Stop::FirstError => keeper.remove(),
+            Stop::Limit(_) if keeper.is_behind() => {
+                let path = keeper.path().display();
+                complain(&format!(
+                    "{path}: an older checkpoint is there; what has been done since then will be done again"
+                ));
+            }
             Stop::Limit(_) if self.is_kept && !self.options.quiet => {
                 let path = keeper.path().display();
                 self.console.print(&format!("Go on: symdpor run --resume {path} --checkpoint {path}\n"));

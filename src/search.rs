@@ -1,8 +1,9 @@
 //! The search: plans from the explorer, executions from the session, until one of them has had enough.
 
-use crate::describe::{Describe, Places, failure_kind, signal_name};
+use crate::describe::{Describe, Places, failure_kind};
 use crate::failing;
 use crate::forecast::{Forecast, Seen};
+use crate::message::signal_name;
 use crate::session::{Ended, Ran, Session, Unexpected};
 use crate::simplify::Simplifier;
 use serde::{Deserialize, Serialize};
@@ -420,7 +421,7 @@ impl<'a> Search<'a> {
     fn unsupported(&self, ended: &Ended) -> Unsupported {
         let error = self.session.error(&ended.header).ok().flatten().unwrap_or_default();
         let sites = self.session.sites();
-        let describe = Describe { sites: &sites, globals: self.session.globals() };
+        let describe = Describe::new(&sites, self.session.globals());
         let stack = error.stacks.first().map(|s| describe.stack(s));
         let message = if error.message.is_empty() { "something unknown".to_owned() } else { error.message };
         Unsupported { message, stack }
@@ -429,7 +430,7 @@ impl<'a> Search<'a> {
     /// The explorer's own check also knows what threads were about to do.
     fn went_another_way(&self, divergence: &symdpor_explore::Divergence) -> Stop {
         let sites = self.session.sites();
-        let describe = Describe { sites: &sites, globals: self.session.globals() };
+        let describe = Describe::new(&sites, self.session.globals());
         let now =
             (divergence.position < self.session.trace().len()).then(|| self.session.trace().step(divergence.position));
         let (message, stack) = crate::divergence::explain_step(divergence.position, divergence.thread, now, &describe);
@@ -438,7 +439,7 @@ impl<'a> Search<'a> {
 
     fn diverged(&self, unexpected: &Unexpected) -> Unsupported {
         let sites = self.session.sites();
-        let describe = Describe { sites: &sites, globals: self.session.globals() };
+        let describe = Describe::new(&sites, self.session.globals());
         let (message, stack) = crate::divergence::explain(unexpected, &describe);
         Unsupported { message, stack }
     }

@@ -20,7 +20,7 @@ struct Case {
 }
 
 /// Each takes about a second.
-const CASES: [Case; 8] = [
+const CASES: [Case; 11] = [
     Case { file: "litmus/readers.h", macros: &["-DREADERS=14"], options: &["--symmetry", "off"] },
     Case { file: "classic/last_zero.c", macros: &["-DN=10"], options: &["--symmetry", "on"] },
     Case { file: "classic/last_zero.c", macros: &["-DN=7"], options: &["--reduction", "dpor", "--symmetry", "off"] },
@@ -28,6 +28,10 @@ const CASES: [Case; 8] = [
     Case { file: "mutex/counter.h", macros: &["-DTHREADS=4"], options: &["--reduction", "none"] },
     Case { file: "cond/bounded_buffer.c", macros: &["-DCONSUMERS=4"], options: &["--symmetry", "on"] },
     Case { file: "classic/last_zero.c", macros: &["-DN=7"], options: &["--reduction", "dpor"] },
+    // Pipes, files, and time limits, with symmetry as it is by default.
+    Case { file: "outside/pipe_pool.c", macros: &[], options: &["--reduction", "dpor"] },
+    Case { file: "outside/append_many.h", macros: &[], options: &[] },
+    Case { file: "limits/cond_many.h", macros: &["-DTHREADS=3"], options: &["--symmetry", "on"] },
     Case {
         file: "classic/rare_assertion.c",
         macros: &[],
@@ -133,7 +137,7 @@ fn killed_until_done(case: &Case, directory: &Path, program: &Path, most: usize,
 fn killed_at_random_moments_and_resumed_it_counts_the_same() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut kills = 0;
-    for case in CASES.iter().cycle().take(4 * CASES.len()) {
+    for (i, case) in CASES.iter().cycle().take(4 * CASES.len()).enumerate() {
         let directory = tool::fresh_directory();
         let directory = directory.path();
         let program = case.program(directory);
@@ -143,7 +147,7 @@ fn killed_at_random_moments_and_resumed_it_counts_the_same() {
         kills += killed_until_done(case, directory, &program, KILLS.div_ceil(CASES.len()), &mut random);
         assert_eq!(result(&directory.join("summary.json")), expected, "{} {:?}", case.file, case.options);
         assert!(!directory.join("kept").exists(), "nothing is left to go on with");
-        if kills >= KILLS {
+        if kills >= KILLS && i + 1 >= CASES.len() {
             println!("{kills} kills");
             return;
         }
@@ -316,4 +320,32 @@ int main(void)
     let ran = piped("abcd", run_command(directory).args(["--symmetry", "off"]).arg(&program));
     assert_eq!(ran.code(), Some(0), "{}", ran.describe());
     assert_eq!(resumed, result(&directory.join("summary.json")));
+}
+
+/// A search that is to last, with a checkpoint where there is no room for one, or none can be made.
+#[test]
+fn a_full_disk_does_not_end_the_search() {
+    let directory = tool::fresh_directory();
+    let case = &CASES[0];
+    let program = case.program(directory.path());
+    // Writing fails beyond so many blocks, as on a full disk; the signal that comes with it is not of interest.
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, "bash"]).arg(tool::directory().join("symdpor"));
+    command.args(["run", "--symmetry", "off", "--max-executions", "9000", "--checkpoint", "kept"]).arg(&program);
+    command.current_dir(directory.path()).env("SYMDPOR_CHECKPOINT_MS", "10");
+    let ran = process::run(&mut command, LIMIT);
+    assert_eq!(ran.code(), Some(3), "{}", ran.describe());
+    let said = ran.errors();
+    assert_eq!(said.matches("the checkpoint could not be written").count(), 1, "{}", ran.describe());
+    assert!(!ran.output().contains("Go on:"), "{}", ran.describe());
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_refused_at_once() {
+    let (directory, _) = stopped();
+    refused(
+        run_command(directory.path()).args(["--checkpoint", "/proc/kept", "./prog"]),
+        "a checkpoint cannot be written",
+    );
 }

@@ -40,6 +40,34 @@ DILocalVariable *variable(ArrayRef<DbgVariableRecord *> Records) {
   return nullptr;
 }
 
+// How well a variable's name tells what it is: what the user named, then the object that a member function belongs to (the
+// outermost of several), then what the library names.
+uint64_t telling(DILocalVariable *V) {
+  if (V->getName().starts_with("_"))
+    return 0;
+  if (V->getName() != "this")
+    return ~uint64_t(0);
+  auto *Pointer = dyn_cast_or_null<DIDerivedType>(strip(V->getType()));
+  DIType *Class = Pointer ? strip(Pointer->getBaseType()) : nullptr;
+  return 1 + (Class ? Class->getSizeInBits() : 0);
+}
+
+// Whether a base class has no data, so that it takes up no room of its own.
+bool isEmpty(DIType *T) {
+  auto *C = dyn_cast_or_null<DICompositeType>(T);
+  if (!C || C->isForwardDecl())
+    return false;
+  for (DINode *Node : C->getElements()) {
+    auto *Member = dyn_cast_or_null<DIDerivedType>(Node);
+    if (!Member || Member->isStaticMember())
+      continue;
+    if (Member->getTag() == dwarf::DW_TAG_member ||
+        (Member->getTag() == dwarf::DW_TAG_inheritance && !isEmpty(strip(Member->getBaseType()))))
+      return false;
+  }
+  return true;
+}
+
 } // namespace
 
 extern "C" {
@@ -94,7 +122,16 @@ LLVMMetadataRef sd_variable_at(LLVMValueRef Address) {
 }
 
 // The local variable that has this value.
-LLVMMetadataRef sd_variable_of(LLVMValueRef Val) { return wrap(variable(findDVRValues(unwrap(Val)))); }
+LLVMMetadataRef sd_variable_of(LLVMValueRef Val) {
+  DILocalVariable *Best = nullptr;
+  for (DbgVariableRecord *R : findDVRValues(unwrap(Val))) {
+    if (R->getExpression()->getNumElements() != 0 || R->getNumVariableLocationOps() != 1)
+      continue;
+    if (!Best || telling(R->getVariable()) > telling(Best))
+      Best = R->getVariable();
+  }
+  return wrap(Best);
+}
 
 SdString sd_variable_name(LLVMMetadataRef Variable) { return text(cast<DIVariable>(unwrap(Variable))->getName()); }
 
@@ -135,6 +172,55 @@ uint64_t sd_array_row(LLVMMetadataRef Type) {
   return Row;
 }
 
+// What a function returns, or null.
+LLVMMetadataRef sd_return_type(LLVMValueRef Fn) {
+  auto *F = dyn_cast<Function>(unwrap(Fn));
+  DISubprogram *S = F ? F->getSubprogram() : nullptr;
+  if (!S || !S->getType() || S->getType()->getTypeArray().size() == 0)
+    return nullptr;
+  return wrap(strip(S->getType()->getTypeArray()[0]));
+}
+
+// A letter for how values of the type are read; 0 if they are not scalars.
+uint8_t sd_type_category(LLVMMetadataRef Type) {
+  DIType *T = type(Type);
+  if (auto *B = dyn_cast_or_null<DIBasicType>(T)) {
+    switch (B->getEncoding()) {
+    case dwarf::DW_ATE_boolean:
+      return 'b';
+    case dwarf::DW_ATE_float:
+      return 'f';
+    case dwarf::DW_ATE_signed:
+      return 's';
+    case dwarf::DW_ATE_unsigned:
+      return 'u';
+    // Signed and unsigned char are small numbers more often than letters.
+    case dwarf::DW_ATE_signed_char:
+      return B->getName() == "char" ? 'c' : 's';
+    case dwarf::DW_ATE_unsigned_char:
+      return 'u';
+    default:
+      return 0;
+    }
+  }
+  if (auto *D = dyn_cast_or_null<DIDerivedType>(T))
+    return D->getTag() == dwarf::DW_TAG_pointer_type ? 'p' : 0;
+  auto *C = dyn_cast_or_null<DICompositeType>(T);
+  return C && C->getTag() == dwarf::DW_TAG_enumeration_type ? 'e' : 0;
+}
+
+// The name and value of an enumeration's element; an empty name behind the last one.
+SdString sd_enumerator(LLVMMetadataRef Type, uint32_t Index, int64_t *Value) {
+  auto *C = dyn_cast_or_null<DICompositeType>(type(Type));
+  if (!C || C->getTag() != dwarf::DW_TAG_enumeration_type || Index >= C->getElements().size())
+    return text("");
+  auto *E = dyn_cast_or_null<DIEnumerator>(C->getElements()[Index]);
+  if (!E || E->getValue().getSignificantBits() > 64)
+    return text("");
+  *Value = E->getValue().getSExtValue();
+  return text(E->getName());
+}
+
 // The member or base class of a struct, class or union that contains this bit: its type, name (empty for a base
 // class) and where it begins; null if there is none.
 LLVMMetadataRef sd_type_member(LLVMMetadataRef Type, uint64_t Bit, SdString *Name, uint64_t *Begin) {
@@ -147,6 +233,8 @@ LLVMMetadataRef sd_type_member(LLVMMetadataRef Type, uint64_t Bit, SdString *Nam
         (Member->getTag() != dwarf::DW_TAG_member && Member->getTag() != dwarf::DW_TAG_inheritance))
       continue;
     DIType *Inner = strip(Member->getBaseType());
+    if (Member->getTag() == dwarf::DW_TAG_inheritance && isEmpty(Inner))
+      continue;
     uint64_t Size = Member->getSizeInBits() ? Member->getSizeInBits() : (Inner ? Inner->getSizeInBits() : 0);
     if (Bit < Member->getOffsetInBits() || Bit >= Member->getOffsetInBits() + Size)
       continue;

@@ -96,6 +96,10 @@ impl Type {
         llvm!(LLVMGetTypeKind(self.0))
     }
 
+    pub fn is_pointer(self) -> bool {
+        self.kind() == LLVMTypeKind::LLVMPointerTypeKind
+    }
+
     pub fn is_vector(self) -> bool {
         self.kind() == LLVMTypeKind::LLVMVectorTypeKind
     }

@@ -28,6 +28,7 @@ mod atomics;
 mod attributes;
 mod authors;
 mod bits;
+mod call_names;
 mod cxx_library;
 mod details;
 mod digest;

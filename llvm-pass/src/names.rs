@@ -16,11 +16,36 @@ struct Place {
     ty: Option<Node>,
     /// `text` is the pointer to it rather than the place itself.
     behind_pointer: bool,
+    /// `text` is the name of its type: no variable is known.
+    is_type: bool,
+}
+
+/// What is at an address, as reports show it.
+pub struct Named {
+    pub text: String,
+    /// How its value is read (docs/hook-abi.md); empty if that is not known.
+    pub code: String,
 }
 
 /// The name of what is at `address`; `whole` bytes of it are accessed at once, if that is more than a scalar.
-pub fn name_of(module: Module, address: Value, whole: u64) -> Option<String> {
-    place_at(module, address, whole, 0).map(Place::finish)
+pub fn name_of(module: Module, address: Value, whole: u64) -> Option<Named> {
+    let place = place_at(module, address, whole, 0)?;
+    let code = place.ty.map(code).unwrap_or_default();
+    Some(Named { text: place.finish(), code })
+}
+
+/// More names than this are no help, and take up room.
+const MAX_ENUMERATORS: usize = 24;
+
+fn code(ty: Node) -> String {
+    let Some(category) = ty.category() else { return String::new() };
+    let size = ty.bits() / 8;
+    let names = if category == 'e' { ty.enumerators() } else { Vec::new() };
+    if names.is_empty() || names.len() > MAX_ENUMERATORS {
+        return format!("{}{size}", if category == 'e' { 's' } else { category });
+    }
+    let each: Vec<String> = names.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("e{size}:{}", each.join(","))
 }
 
 fn place_at(module: Module, address: Value, whole: u64, depth: u32) -> Option<Place> {
@@ -53,13 +78,13 @@ fn base_place(module: Module, base: Value, depth: u32) -> Option<Place> {
 fn global_place(global: Value) -> Place {
     let variable = Node::of_global(global);
     let text = variable.and_then(Node::variable_name).unwrap_or_else(|| global.name());
-    Place { text, ty: variable.and_then(Node::variable_type), behind_pointer: false }
+    Place { text, ty: variable.and_then(Node::variable_type), behind_pointer: false, is_type: false }
 }
 
 fn variable_place(variable: Node, behind_pointer: bool) -> Option<Place> {
     let declared = variable.variable_type();
     let ty = if behind_pointer { declared.and_then(Node::pointee) } else { declared };
-    Some(Place { text: variable.variable_name()?, ty, behind_pointer })
+    Some(Place { text: variable.variable_name()?, ty, behind_pointer, is_type: false })
 }
 
 /// What a pointer held in a variable, or loaded from a place that has a name, points to.
@@ -69,12 +94,22 @@ fn pointer_place(module: Module, pointer: Value, depth: u32) -> Option<Place> {
     {
         return variable_place(variable, true);
     }
+    if pointer.is(Opcode::LLVMCall) || pointer.is(Opcode::LLVMInvoke) {
+        return returned_place(pointer);
+    }
     if !pointer.is(Opcode::LLVMLoad) {
         return None;
     }
     let holder = place_at(module, pointer.operand(0), 0, depth + 1)?;
     let ty = holder.ty.and_then(Node::pointee);
-    Some(Place { text: holder.finish(), ty, behind_pointer: true })
+    Some(Place { is_type: false, text: holder.finish(), ty, behind_pointer: true })
+}
+
+/// What a pointer or reference that a function returned refers to is called by its class: `Device::mode`.
+fn returned_place(call: Value) -> Option<Place> {
+    let ty = Node::return_type(call.called_function()?)?.pointee()?;
+    let text = ty.scope_name().filter(|name| !name.starts_with('_') && ty.category().is_none())?;
+    Some(Place { text, ty: Some(ty), behind_pointer: false, is_type: true })
 }
 
 impl Place {
@@ -117,14 +152,18 @@ impl Place {
 
     fn index(self, index: i64, variable: bool) -> Place {
         let text = if variable { format!("{}[i]", self.text) } else { format!("{}[{index}]", self.text) };
-        Place { text, ty: self.ty, behind_pointer: false }
+        Place { text, behind_pointer: false, ..self }
     }
 
     /// Base classes, anonymous and reserved members leave no trace.
     fn member(self, name: Option<&str>) -> Place {
         let Some(name) = name.filter(|n| !n.starts_with('_')) else { return self };
-        let dot = if self.behind_pointer { "->" } else { "." };
-        Place { text: format!("{}{dot}{name}", self.text), ty: self.ty, behind_pointer: false }
+        let joint = match (self.is_type, self.behind_pointer) {
+            (true, _) => "::",
+            (false, true) => "->",
+            (false, false) => ".",
+        };
+        Place { text: format!("{}{joint}{name}", self.text), ty: self.ty, behind_pointer: false, is_type: false }
     }
 
     fn finish(self) -> String {

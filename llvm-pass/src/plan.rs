@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use symdpor_abi::module::SiteKind;
 
 use crate::access::{self, Access};
+use crate::call_names;
 use crate::escape::Locals;
 use crate::ir::{Block, Module, Value};
 use crate::locations::Locations;
@@ -39,7 +40,11 @@ impl Plan {
             if instruction.is_real_call() {
                 stops.insert(instruction.block());
                 if !instruction.is_musttail() {
-                    let site = sites.of_instruction(place(instruction), SiteKind::Call, None);
+                    let site = sites.of_instruction(
+                        place(instruction),
+                        SiteKind::Call,
+                        call_names::of_call(module, instruction),
+                    );
                     plan.calls.push((instruction, site));
                     plan.add_point(instruction, site);
                 }

@@ -46,6 +46,9 @@ unsafe extern "C" {
     fn sd_type_element(ty: LLVMMetadataRef) -> LLVMMetadataRef;
     fn sd_type_bits(ty: LLVMMetadataRef) -> u64;
     fn sd_array_row(ty: LLVMMetadataRef) -> u64;
+    fn sd_return_type(function: LLVMValueRef) -> LLVMMetadataRef;
+    fn sd_type_category(ty: LLVMMetadataRef) -> u8;
+    fn sd_enumerator(ty: LLVMMetadataRef, index: u32, value: &mut i64) -> Text;
     fn sd_type_member(ty: LLVMMetadataRef, bit: u64, name: &mut Text, begin: &mut u64) -> LLVMMetadataRef;
 }
 
@@ -204,6 +207,23 @@ impl Node {
     /// Elements in one row of an array of several dimensions.
     pub fn array_row(self) -> u64 {
         llvm!(sd_array_row(self.0))
+    }
+
+    /// What a function that debug info describes returns.
+    pub fn return_type(function: Value) -> Option<Node> {
+        node(llvm!(sd_return_type(function.0)))
+    }
+
+    /// The letter that stands for how values of the type are read (docs/hook-abi.md), if there is one.
+    pub fn category(self) -> Option<char> {
+        Some(char::from(llvm!(sd_type_category(self.0)))).filter(|c| *c != '\0')
+    }
+
+    /// The names of an enumeration and their values.
+    pub fn enumerators(self) -> Vec<(String, i64)> {
+        let mut value = 0;
+        let mut one = |index| llvm!(sd_enumerator(self.0, index, &mut value)).owned().map(|name| (name, value));
+        (0..).map_while(&mut one).collect()
     }
 
     pub fn member(self, bit: u64) -> Option<Member> {

@@ -10,7 +10,7 @@ use symdpor_abi::module::{Function, Site, SiteKind};
 
 use crate::access::Access;
 use crate::ir::{Module, Value, bytes_to_string, llvm};
-use crate::names;
+use crate::names::{self, Named};
 use crate::shims::{Node, node};
 use crate::strings::Strings;
 
@@ -63,8 +63,8 @@ impl Sites {
     }
 
     /// The site of an instruction; `name` is what it accesses, if it accesses memory.
-    pub fn of_instruction(&mut self, place: Place, kind: SiteKind, name: Option<String>) -> SiteIndex {
-        let name = name.map_or(0, |n| self.strings.offset(&n));
+    pub fn of_instruction(&mut self, place: Place, kind: SiteKind, name: Option<Named>) -> SiteIndex {
+        let name = name.map_or(0, |n| self.strings.offset_of_pair(&n.text, &n.code));
         let site = match place.location {
             Some(location) => self.describe(location, kind, name),
             None => self.without_location(place.function, kind, name),

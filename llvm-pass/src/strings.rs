@@ -24,6 +24,21 @@ impl Strings {
         offset
     }
 
+    /// Two strings, the second one behind the first.
+    pub fn offset_of_pair(&mut self, first: &str, second: &str) -> u32 {
+        let pair = format!("{first}\0{second}");
+        if let Some(&offset) = self.offsets.get(&pair) {
+            return offset;
+        }
+        let offset = self.bytes.len() as u32;
+        for text in [first, second] {
+            self.bytes.extend(text.bytes().filter(|&b| b != 0));
+            self.bytes.push(0);
+        }
+        self.offsets.insert(pair, offset);
+        offset
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

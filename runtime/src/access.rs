@@ -177,6 +177,7 @@ pub fn check_heap(address: usize, len: usize, site: usize, writes: bool) {
 #[cold]
 fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, writes: bool) -> ! {
     let what = if writes { "write" } else { "read" };
+    let unit = if len == 1 { "byte" } else { "bytes" };
     let mut details = Details::at(site);
     details.address = address;
     details.mask = names::mask(address, len);
@@ -185,16 +186,16 @@ fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, write
             block_details(&mut details, &block);
             let offset = address.wrapping_sub(block.base) as isize;
             let text =
-                format_args!("{what} of {len} bytes at offset {offset} of a freed block of {} bytes", block.size);
+                format_args!("{what} of {len} {unit} at offset {offset} of a freed block of {} bytes", block.size);
             end::error(ErrorKind::Memory, &details, text)
         }
         HeapFault::OutOfBounds(block, offset) => {
             block_details(&mut details, &block);
-            let text = format_args!("{what} of {len} bytes at offset {offset} of a block of {} bytes", block.size);
+            let text = format_args!("{what} of {len} {unit} at offset {offset} of a block of {} bytes", block.size);
             end::error(ErrorKind::Memory, &details, text)
         }
         HeapFault::Wild => {
-            let text = format_args!("{what} of {len} bytes on the heap where no block was ever allocated");
+            let text = format_args!("{what} of {len} {unit} on the heap where no block was ever allocated");
             end::error(ErrorKind::Memory, &details, text)
         }
     }

@@ -46,7 +46,7 @@ fn start() {
     };
     *CHANNEL_FD.get() = fd;
     if channel::attach(fd).is_none() {
-        complain(b"symdpor: the runtime and the controller are of different versions\n");
+        complain(b"symdpor: libsymdpor_rt.so is of another version than symdpor: install both from one build\n");
         end::quit(2)
     }
     avoid_huge_pages();

@@ -181,7 +181,7 @@ fn the_kernel_does_the_same() {
 }
 
 /// What is refused, and a part of the message that names it.
-const REFUSED: [(&str, &str); 23] = [
+const REFUSED: [(&str, &str); 22] = [
     ("fork", "calls fork()"),
     ("raw-fork", "calls fork()"),
     ("raw-clone", "makes a thread with clone()"),
@@ -198,7 +198,6 @@ const REFUSED: [(&str, &str); 23] = [
     ("rename-directory", "calls rename() on"),
     ("flock", "calls flock() on"),
     ("alarm", "calls alarm()"),
-    ("pause", "calls pause()"),
     ("kill-other", "send a signal to 1"),
     ("dispatch", "calls prctl() with option 59"),
     ("set-fs", "calls arch_prctl()"),

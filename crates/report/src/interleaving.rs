@@ -163,7 +163,8 @@ impl<'a> Layout<'a> {
         let cell = wrap::fill(&row.text, width - 1, width - 2);
         let end = self.columns.last().map_or(0, |(_, start, width)| start + width);
         let after = end.saturating_sub(before.chars().count() + width);
-        let start = format!("{mark}{number:>n$}  ", n = NUMBER - 3);
+        // The thousands are where the mark would be.
+        let start = format!("{:>n$}  ", format!("{mark}{number:>m$}", m = NUMBER - 3).trim_start(), n = NUMBER - 2);
         let mut text = String::new();
         for (i, part) in cell.iter().enumerate() {
             let part = place::cut_right(part, width - 1);
@@ -185,6 +186,9 @@ impl<'a> Layout<'a> {
     /// The place and the text of the line.
     fn source(&self, row: &Row, room: usize) -> String {
         let Some(location) = self.file.location(row.location) else { return String::new() };
+        if location.file.is_empty() {
+            return String::new();
+        }
         let place = match &self.only_file {
             Some(_) if location.line != 0 => format!("{:>3}", location.line),
             _ => place::file_line(location, self.directory),

@@ -38,7 +38,7 @@ fn case(xml: &mut String, job: &Job, options: &TextOptions) {
     let kind = |job: &Job| job.result.as_ref().ok().and_then(|s| s.errors.first().map(|e| e.kind.name()));
     match job.outcome() {
         Outcome::Passed => {}
-        outcome if is_skipped(outcome) => _ = writeln!(xml, "      <skipped message=\"{said}\"/>"),
+        outcome if is_skipped(outcome) => _ = writeln!(xml, "      <skipped>{said}</skipped>"),
         Outcome::Failed => {
             let kind = kind(job).unwrap_or("no-error");
             _ = writeln!(xml, "      <failure message=\"{said}\" type=\"{kind}\">{}</failure>", details(job, options));

@@ -14,7 +14,7 @@ pub mod job;
 pub mod json;
 pub mod junit;
 pub mod paint;
-mod place;
+pub mod place;
 mod repeats;
 mod rows;
 pub mod sarif;

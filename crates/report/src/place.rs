@@ -41,7 +41,7 @@ fn included_as(path: &str) -> Option<&str> {
 pub fn file_line(location: &Location, directory: &str) -> String {
     let file = short_path(&location.file, directory);
     match (file.is_empty(), location.line) {
-        (true, _) => "(no debug information)".to_owned(),
+        (true, _) => "(no line: compile with -g)".to_owned(),
         (false, 0) => file,
         (false, line) => format!("{file}:{line}"),
     }

@@ -3,9 +3,9 @@
 use crate::threads::Threads;
 use crate::words;
 use std::collections::{BTreeMap, BTreeSet};
-use symdpor_trace::failure::{Event, PlainAccessEvent};
+use symdpor_trace::failure::{Event, Failure, PlainAccessEvent};
 use symdpor_trace::file::TraceFile;
-use symdpor_trace::{FailureKind, OpKind, ThreadId};
+use symdpor_trace::{FailureKind, Location, OpKind, ThreadId};
 
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -44,11 +44,37 @@ pub fn rows(file: &TraceFile, threads: &Threads) -> Vec<Row> {
             rows.push(step_row(step, event, threads, &shared));
         }
         while let Some(access) = accesses.next_if(|a| a.step as usize <= step) {
-            rows.push(access_row(access));
+            let row = access_row(access);
+            if !is_repeated(file, rows.last(), &row) {
+                rows.push(row);
+            }
         }
     }
     end(file, threads, &mut rows);
     rows
+}
+
+/// The library often looks at the same thing several times on end.
+fn is_repeated(file: &TraceFile, last: Option<&Row>, row: &Row) -> bool {
+    let in_library = |r: &Row| file.location(r.location).is_some_and(Location::is_system);
+    last.is_some_and(|l| l.step.is_none() && l.thread == row.thread && l.text == row.text && in_library(l))
+        && in_library(row)
+}
+
+/// What is wrong with the use of memory or of a lock, short enough for a column: the conclusion says it in full.
+fn misuse(failure: &Failure) -> String {
+    let message = failure.message.as_str();
+    let name = message.rsplit_once(" (").and_then(|(_, name)| name.strip_suffix(')'));
+    if failure.kind == FailureKind::LockMisuse {
+        return format!("misuses {}", name.unwrap_or("a lock"));
+    }
+    let what = match message {
+        m if m.contains("second time") => "frees it again",
+        m if m.contains("freed block") => "uses freed memory",
+        m if m.contains("at offset") => "is out of bounds",
+        _ => "memory error",
+    };
+    name.map_or_else(|| what.to_owned(), |name| format!("{what}: {name}"))
 }
 
 /// Objects that more than one thread uses or waits for.
@@ -105,8 +131,7 @@ fn end(file: &TraceFile, threads: &Threads, rows: &mut Vec<Row>) {
         FailureKind::DataRace => "races",
         FailureKind::Assertion => "assertion fails",
         FailureKind::Crash => "crashes",
-        FailureKind::Memory => "memory error",
-        FailureKind::LockMisuse => "misuses a lock",
+        FailureKind::Memory | FailureKind::LockMisuse => &misuse(failure),
         _ => return,
     };
     let Some(thread) = failure.thread else { return };

@@ -34,7 +34,7 @@ pub fn brief(location: &Location) -> String {
     let path = place::short_path(&location.file, "");
     let file = if path.starts_with('<') { path.as_str() } else { path.rsplit('/').next().unwrap_or_default() };
     match (file.is_empty(), location.line) {
-        (true, _) => "(no debug information)".to_owned(),
+        (true, _) => "(no line: compile with -g)".to_owned(),
         (false, 0) => file.to_owned(),
         (false, line) => format!("{file}:{line}"),
     }

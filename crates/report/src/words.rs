@@ -2,7 +2,7 @@
 
 use crate::place;
 use symdpor_trace::failure::{Event, PlainAccessEvent};
-use symdpor_trace::{NO_THREAD, OpKind, TRIED, ThreadId};
+use symdpor_trace::{NO_THREAD, OpKind, TRIED, ThreadId, ValueType};
 
 /// One step: `lock m`, `load flag = 0`, `store x: 0 -> 1`, `signal cv, wakes thread 2`.
 pub fn event(event: &Event) -> String {
@@ -78,6 +78,16 @@ fn plain(event: &Event, name: &dyn Fn(ThreadId) -> String) -> String {
         OpKind::FutexWakeOp => format!("futex change and wake{object}, wakes {}", place::threads(event.arg)),
         OpKind::FutexTimeout => format!("futex wait{object}, time is up"),
         OpKind::FutexWoken => format!("woken{object}"),
+        OpKind::ThreadEnd => "end".to_owned(),
+        OpKind::TryJoin => format!("try to join {}", other()),
+        OpKind::TryJoinFailed => format!("try to join {}, which has not ended", other()),
+        OpKind::ThreadCancel => format!("cancel {}", other()),
+        OpKind::CondCancel if event.values.is_some_and(|(_, cancelled)| cancelled != 0) => {
+            format!("wait{object}: is cancelled")
+        }
+        OpKind::CondCancel => format!("wait{object}: is woken"),
+        OpKind::CancelPoint if event.arg != 0 => "is cancelled".to_owned(),
+        OpKind::CancelPoint => "look whether to be cancelled".to_owned(),
     }
 }
 
@@ -97,8 +107,10 @@ fn access(event: &Event) -> String {
     };
     let change = match (event.values, event.op) {
         (None, _) => String::new(),
-        (Some((_, value)), OpKind::AtomicLoad | OpKind::PlainLoad) => format!(" = {}", number(value, event.size)),
-        (Some((old, new)), _) => format!(": {} -> {}", number(old, event.size), number(new, event.size)),
+        (Some((_, new)), OpKind::AtomicLoad | OpKind::PlainLoad) => format!(" = {}", value(new, event.size, &event.ty)),
+        (Some((old, new)), _) => {
+            format!(": {} -> {}", value(old, event.size, &event.ty), value(new, event.size, &event.ty))
+        }
     };
     let plain = matches!(event.op, OpKind::PlainLoad | OpKind::PlainStore);
     let order = if plain { "" } else { order_words(event.order) };
@@ -113,15 +125,22 @@ pub fn plain_access(access: &PlainAccessEvent) -> String {
         return format!("free{object}");
     }
     match (access.write, access.values) {
-        (false, Some((_, value))) => format!("read{object} = {}", number(value, size)),
+        (false, Some((_, new))) => format!("read{object} = {}", value(new, size, &access.ty)),
         (false, None) => format!("read{object}"),
-        (true, Some((old, new))) => format!("write{object}: {} -> {}", number(old, size), number(new, size)),
+        (true, Some((old, new))) => {
+            format!("write{object}: {} -> {}", value(old, size, &access.ty), value(new, size, &access.ty))
+        }
         (true, None) => format!("write{object}"),
     }
 }
 
 fn named(object: &str) -> String {
-    if object.is_empty() { String::new() } else { format!(" {}", place::demangled(object)) }
+    match object {
+        "" => String::new(),
+        // Nobody can do anything with where it is.
+        library if library.starts_with("library+0x") => " of a library".to_owned(),
+        name => format!(" {}", place::demangled(name)),
+    }
 }
 
 fn released(mutex: &str) -> String {
@@ -137,6 +156,29 @@ fn order_words(order: u8) -> &'static str {
         3 => " (release)",
         4 => " (acq_rel)",
         _ => "",
+    }
+}
+
+/// A value in the terms of its type.
+pub fn value(raw: u64, size: u8, ty: &ValueType) -> String {
+    let bits = 8 * u32::from(size.clamp(1, 8));
+    let signed = ((raw << (64 - bits)) as i64) >> (64 - bits);
+    let unsigned = raw << (64 - bits) >> (64 - bits);
+    match (ty, size) {
+        (ValueType::Signed, _) => signed.to_string(),
+        (ValueType::Unsigned, _) if unsigned < 1 << 48 => unsigned.to_string(),
+        (ValueType::Bool, _) if unsigned < 2 => (unsigned == 1).to_string(),
+        (ValueType::Char, _) if (0x20..0x7f).contains(&unsigned) => format!("'{}'", unsigned as u8 as char),
+        (ValueType::Float, 4) => f32::from_bits(unsigned as u32).to_string(),
+        (ValueType::Float, 8) => f64::from_bits(unsigned).to_string(),
+        (ValueType::Pointer, _) if unsigned == 0 => "null".to_owned(),
+        (ValueType::Pointer, _) => format!("{unsigned:#x}"),
+        (ValueType::Enum(names), _) => {
+            let is_meant = |v: i64| v == signed || v == unsigned as i64;
+            let name = names.iter().find(|(v, _)| is_meant(*v)).map(|(_, name)| name.clone());
+            name.unwrap_or_else(|| signed.to_string())
+        }
+        _ => number(raw, size),
     }
 }
 
@@ -168,6 +210,7 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>, name: &dyn Fn
         (OpKind::RwWrite, _) => format!("waits to write-lock{object}"),
         (OpKind::SemWait, _) => format!("waits for semaphore{object}"),
         (OpKind::BarrierArrive | OpKind::BarrierPass, _) => format!("waits for others at barrier{object}"),
+        (OpKind::CondCancel, _) => format!("waits for a signal on{object}"),
         (OpKind::CondTimeout, _) => format!("waits for a signal on{object}, with a time limit"),
         (OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange, _) => {
             format!("waits to{object}")
@@ -199,6 +242,7 @@ mod tests {
             id: 0,
             id2: 0,
             mask: 0xff,
+            ty: ValueType::Unknown,
         }
     }
 
@@ -221,6 +265,23 @@ mod tests {
         let nobody = Event { arg: u32::MAX, ..sample(OpKind::CondSignal) };
         assert_eq!(event(&nobody), "signal x, nobody waits");
         assert_eq!(event(&sample(OpKind::ThreadCreate)), "create thread 2");
+    }
+
+    #[test]
+    fn values_are_of_their_type() {
+        assert_eq!(value(200, 1, &ValueType::Unsigned), "200");
+        assert_eq!(value(200, 1, &ValueType::Signed), "-56");
+        assert_eq!(value(1, 1, &ValueType::Bool), "true");
+        assert_eq!(value(7, 1, &ValueType::Bool), "7");
+        assert_eq!(value(65, 1, &ValueType::Char), "'A'");
+        assert_eq!(value(10, 1, &ValueType::Char), "10");
+        assert_eq!(value(0x4049_0000, 4, &ValueType::Float), "3.140625");
+        assert_eq!(value(0, 8, &ValueType::Pointer), "null");
+        assert_eq!(value(0x1000, 8, &ValueType::Pointer), "0x1000");
+        let modes = ValueType::Enum(vec![(0, "OFF".into()), (-1, "BROKEN".into())]);
+        assert_eq!(value(0, 4, &modes), "OFF");
+        assert_eq!(value(0xffff_ffff, 4, &modes), "BROKEN");
+        assert_eq!(value(5, 4, &modes), "5");
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn event(thread: u16, op: OpKind, object: &str, location: u32) -> Event {
         id: object.bytes().map(u64::from).sum(),
         id2: 0,
         mask: 0xff,
+        ty: symdpor_trace::ValueType::Unknown,
     }
 }
 
@@ -171,7 +172,7 @@ fn long_interleavings_are_shortened() {
     let report = text::failure(&long(store), &options());
     assert!(report.lines().count() < 400);
     assert!(report.contains("... 4880 lines left out (--all shows them) ..."), "{report}");
-    assert!(report.contains("\n 5000  "), "{report}");
+    assert!(report.contains("\n5000  "), "{report}");
     let report = text::failure(&long(store), &TextOptions { all: true, ..options() });
     assert!(report.lines().count() > 5000);
 }

@@ -4,6 +4,7 @@
 //! numbers of sites and objects have been turned into names, so that nothing else is needed to show them.
 
 use crate::thread::ThreadId;
+use crate::value::ValueType;
 use serde::{Deserialize, Serialize};
 use symdpor_abi::op::OpKind;
 
@@ -183,6 +184,8 @@ pub struct Event {
     pub id2: u64,
     /// The bytes of the first that are touched.
     pub mask: u8,
+    /// How the values are read.
+    pub ty: ValueType,
 }
 
 /// A plain access within a step.
@@ -204,6 +207,8 @@ pub struct PlainAccessEvent {
     pub values: Option<(u64, u64)>,
     /// 1 + index into the file's locations, or 0.
     pub location: u32,
+    /// How the values are read.
+    pub ty: ValueType,
 }
 
 /// What the program wrote.

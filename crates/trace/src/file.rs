@@ -15,7 +15,7 @@ use std::ffi::OsString;
 
 pub const MAGIC: [u8; 8] = *b"SYMTRACE";
 /// Raised whenever a record of the file changes.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// What trace files' names end in.
 pub const EXTENSION: &str = "symtrace";
 const HEADER_LEN: usize = 8 + 4 + 8 + 4;
@@ -183,6 +183,7 @@ fn checked_payload(bytes: &[u8]) -> Result<&[u8], TraceFileError> {
 mod tests {
     use super::*;
     use crate::failure::FailureKind;
+    use crate::value::ValueType;
     use symdpor_abi::op::OpKind;
 
     fn sample() -> TraceFile {
@@ -229,6 +230,7 @@ mod tests {
                 id: 0,
                 id2: 0,
                 mask: 0,
+                ty: ValueType::Unknown,
             }],
             accesses: vec![PlainAccessEvent {
                 step: 1,
@@ -241,6 +243,7 @@ mod tests {
                 mask: 0x0f,
                 values: Some((0, 1)),
                 location: 1,
+                ty: ValueType::Signed,
             }],
             source: vec![SourceLine { file: "a.c".into(), line: 3, text: "x = 1;".into() }],
             failure: Failure {

@@ -10,6 +10,7 @@ pub mod footprint;
 pub mod plan;
 pub mod saved;
 pub mod thread;
+pub mod value;
 
 pub use execution::{End, Execution, PendingOp, Step};
 pub use failure::{Failure, FailureKind, Location};
@@ -19,3 +20,4 @@ pub use plan::{Choice, Plan};
 pub use symdpor_abi::object::ObjectId;
 pub use symdpor_abi::op::{Access, NO_THREAD, Op, OpKind, TRIED};
 pub use thread::{ThreadId, ThreadSet};
+pub use value::ValueType;

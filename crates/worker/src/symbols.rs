@@ -5,8 +5,11 @@
 
 use crate::bytes::{Damaged, Reader};
 use crate::channel::Channel;
+use crate::dwarf;
+use crate::layout::{Layouts, Part};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolKind, elf};
+use std::cell::OnceCell;
 use symdpor_abi::channel::{self as layout, Header};
 use symdpor_abi::module::function_flags;
 use symdpor_abi::object::{ObjectId, Region};
@@ -95,6 +98,14 @@ impl Sites {
         let (module, site) = self.find(id)?;
         Some(module.string(site[5])).filter(|s| !s.is_empty())
     }
+
+    /// How the value of what is accessed at a site is read: the code behind its name (docs/hook-abi.md).
+    pub fn code(&self, id: u32) -> String {
+        let Some((module, site)) = self.find(id).filter(|(_, site)| site[5] != 0) else { return String::new() };
+        let name = module.strings.get(site[5] as usize..).unwrap_or(&[]);
+        let behind = name.iter().position(|&b| b == 0).map_or(name.len(), |end| end + 1);
+        module.string(site[5].saturating_add(behind as u32))
+    }
 }
 
 impl Module {
@@ -132,12 +143,16 @@ fn words<const N: usize>(reader: &mut Reader<'_>) -> Result<[u32; N], Damaged> {
 pub struct Globals {
     /// Address, length, name; sorted.
     symbols: Vec<(u64, u64, String)>,
+    /// The program's file and where its addresses begin: debug information is read when something is to be named.
+    file: Vec<u8>,
+    base: u64,
+    layouts: OnceCell<Layouts>,
 }
 
 impl Globals {
     /// From the program's file; empty if it has no symbol table.
-    pub fn read(file: &[u8]) -> Globals {
-        let Ok(file) = ElfFile64::<LittleEndian>::parse(file) else { return Globals::default() };
+    pub fn read(bytes: &[u8]) -> Globals {
+        let Ok(file) = ElfFile64::<LittleEndian>::parse(bytes) else { return Globals::default() };
         let loads = file.elf_program_headers().iter().filter(|p| p.p_type(LittleEndian) == elf::PT_LOAD);
         // Objects are named by their distance from where the program is loaded.
         let base = loads.map(|p| p.p_vaddr(LittleEndian)).min().unwrap_or(0) & !4095;
@@ -148,7 +163,7 @@ impl Globals {
             .collect();
         symbols.sort();
         symbols.dedup();
-        Globals { symbols }
+        Globals { symbols, file: bytes.to_vec(), base, layouts: OnceCell::new() }
     }
 
     /// The variable at an address of the file, with the offset into it.
@@ -156,6 +171,16 @@ impl Globals {
         let after = self.symbols.partition_point(|(start, ..)| *start <= address);
         let (start, _, name) = self.symbols[..after].iter().rev().take(4).find(|(s, len, _)| address - s < *len)?;
         Some((name, address - start))
+    }
+
+    /// The part of a variable that so many bytes of an object are, if debug information tells.
+    pub fn part(&self, object: ObjectId, mask: u8, len: u64) -> Option<Part> {
+        let (module, offset) = object.module_offset();
+        if object.region() != Region::Module || module != 0 {
+            return None;
+        }
+        let layouts = self.layouts.get_or_init(|| dwarf::read(&self.file, self.base));
+        layouts.part_at(offset + u64::from(mask.trailing_zeros() % 8), len)
     }
 
     /// Whether the object is (part of) a global variable of the program.
@@ -170,11 +195,15 @@ impl Globals {
         match object.region() {
             Region::Module => {
                 let (module, offset) = object.module_offset();
+                if let Some(part) = self.part(object, mask, 1) {
+                    return part.name;
+                }
                 let found = if module == 0 { self.find(offset + byte) } else { None };
                 match found {
                     Some((name, 0)) => name.to_owned(),
                     Some((name, inside)) => format!("{name}+{inside}"),
-                    None => format!("module {module}+{:#x}", offset + byte),
+                    None if module == 0 => format!("program+{:#x}", offset + byte),
+                    None => format!("library+{:#x}", offset + byte),
                 }
             }
             Region::Heap => format!("heap+{:#x}", object.payload() + byte),
@@ -252,11 +281,12 @@ mod tests {
 
     #[test]
     fn globals_are_named_with_their_offset() {
-        let globals = Globals { symbols: vec![(0x4000, 16, "a".into()), (0x4010, 4, "b".into())] };
+        let symbols = vec![(0x4000, 16, "a".into()), (0x4010, 4, "b".into())];
+        let globals = Globals { symbols, ..Globals::default() };
         assert_eq!(globals.describe(ObjectId::module(0, 0x4000), 0x0f), "a");
         assert_eq!(globals.describe(ObjectId::module(0, 0x4008), 0xf0), "a+12");
         assert_eq!(globals.describe(ObjectId::module(0, 0x4010), 0x0f), "b");
-        assert_eq!(globals.describe(ObjectId::module(0, 0x4010), 0xf0), "module 0+0x4014");
+        assert_eq!(globals.describe(ObjectId::module(0, 0x4010), 0xf0), "program+0x4014");
         assert_eq!(globals.describe(ObjectId::new(Region::Heap, 0x40), 0xff), "heap+0x40");
     }
 }

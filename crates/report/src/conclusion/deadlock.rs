@@ -70,7 +70,7 @@ fn one(prose: &mut Prose<'_>, wait: &Wait) {
     }
     text.push('.');
     prose.point(&text);
-    if wait.op == OpKind::Waiting {
+    if matches!(wait.op, OpKind::Waiting | OpKind::CondCancel) {
         signals(prose, wait);
     }
 }
@@ -128,7 +128,10 @@ pub fn livelock(prose: &mut Prose<'_>) {
         let mut text = prose.waiting(&wait);
         if let (true, Some((i, value))) = (spins, value) {
             let (id, mask) = (file.events[i].id, file.events[i].mask);
-            text.push_str(&format!(", where it finds {}", crate::words::number(value, file.events[i].size)));
+            text.push_str(&format!(
+                ", where it finds {}",
+                crate::words::value(value, file.events[i].size, &file.events[i].ty)
+            ));
             match facts::last_write(file, id, mask, i, 0) {
                 Some(facts::Writer::Step(step, _)) => text.push_str(&format!(
                     "; that was written by {} in {}",

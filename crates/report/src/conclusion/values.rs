@@ -5,14 +5,12 @@ use crate::facts::{self, Writer};
 use crate::{place, words};
 use symdpor_trace::failure::StackRole;
 use symdpor_trace::file::TraceFile;
-use symdpor_trace::{FailureKind, OpKind, ThreadId};
+use symdpor_trace::{FailureKind, Location, OpKind, ThreadId};
 
 /// Reads that are told, the last ones.
 const READS: usize = 6;
 /// If nothing was read on the line itself.
 const READS_BEFORE: usize = 3;
-/// How the name of what has none begins.
-const UNNAMED: &str = "module ";
 
 pub fn tell(prose: &mut Prose<'_>) {
     let failure = &prose.file.failure;
@@ -43,6 +41,7 @@ struct Read {
     /// Steps that had begun, and accesses that had been made.
     step: usize,
     access: usize,
+    thread: ThreadId,
     id: u64,
     mask: u8,
     name: String,
@@ -57,17 +56,17 @@ fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
     let mut all: Vec<Read> = Vec::new();
     for (i, a) in file.accesses.iter().enumerate().filter(|(_, a)| a.thread == thread && !a.write) {
         let Some((_, value)) = a.values else { continue };
-        let value = words::number(value, a.size.min(8) as u8);
+        let value = words::value(value, a.size.min(8) as u8, &a.ty);
         let (name, on_the_line) = (place::demangled(&a.object), is_here(a.location));
-        all.push(Read { step: a.step as usize, access: i, id: a.id, mask: a.mask, name, value, on_the_line });
+        all.push(Read { thread, step: a.step as usize, access: i, id: a.id, mask: a.mask, name, value, on_the_line });
     }
     let atomic = |op| matches!(op, OpKind::AtomicLoad | OpKind::AtomicRmw | OpKind::PlainLoad);
     for (i, e) in file.events.iter().enumerate().filter(|(_, e)| e.thread == thread && atomic(e.op)) {
         let Some((old, _)) = e.values else { continue };
         let access = file.accesses.iter().take_while(|a| a.step as usize <= i).count();
         let (name, on_the_line) = (place::demangled(&e.object), is_here(e.location));
-        let value = words::number(old, e.size);
-        all.push(Read { step: i, access, id: e.id, mask: e.mask, name, value, on_the_line });
+        let value = words::value(old, e.size, &e.ty);
+        all.push(Read { thread, step: i, access, id: e.id, mask: e.mask, name, value, on_the_line });
     }
     all.sort_by_key(|r| (r.step, r.access));
     // Of each variable the last read counts.
@@ -77,11 +76,12 @@ fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
             last.push(read);
         }
     }
-    // Constants, such as the text of a string, say nothing.
-    let varies = |r: &&Read| !r.name.starts_with(UNNAMED) || last_write_of(file, r).is_some();
-    last.retain(varies);
+    last.retain(|r| !is_given(file, r));
     let here: Vec<&Read> = last.iter().filter(|r| r.on_the_line).take(READS).copied().collect();
-    let chosen = if here.is_empty() { last.into_iter().take(READS_BEFORE).collect() } else { here };
+    // Elsewhere only a null pointer says something.
+    let told = |r: &&&Read| !r.value.starts_with("0x");
+    let before = last.iter().filter(told).take(READS_BEFORE).copied().collect();
+    let chosen = if here.is_empty() { before } else { here };
     if chosen.is_empty() {
         return;
     }
@@ -90,6 +90,19 @@ fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
     for read in chosen.iter().rev() {
         prose.point(&format!("{} = {}, {}.", read.name, read.value, written_by(prose, read)));
     }
+}
+
+/// What a thread was given when it was started, such as the variables that a lambda captures, or keeps for itself, such as
+/// where something is: it cannot have read anything else.
+fn is_given(file: &TraceFile, read: &Read) -> bool {
+    let Some(Writer::Plain(access)) = last_write_of(file, read) else { return false };
+    if access.thread == read.thread {
+        return read.value.starts_with("0x");
+    }
+    let created = file.events.iter().position(|e| e.op == OpKind::ThreadCreate && e.arg == u32::from(read.thread.0));
+    let before = created.is_some_and(|step| access.step as usize <= step);
+    let by_library = file.location(access.location).is_some_and(Location::is_system);
+    by_library || before && read.name.starts_with("this->")
 }
 
 fn last_write_of<'a>(file: &'a TraceFile, read: &Read) -> Option<Writer<'a>> {

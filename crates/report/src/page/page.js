@@ -13,7 +13,7 @@
   at("printed").hidden = !data.output;
 
   // A lane is as wide as what is written in it, within limits.
-  const LONGEST = 34;
+  const LONGEST = 44;
   const short = (text) => (text.length > LONGEST ? text.slice(0, LONGEST - 1) + "…" : text);
   const widths = threads.map((name, lane) => {
     const texts = rows.filter((r) => r.thread === lane).map((r) => short(r.text).length);
