@@ -87,6 +87,12 @@ pub fn locked(address: Value, size: u32) -> Atomic {
     access(address, size, AtomicKind::Rmw, order::SEQ_CST)
 }
 
+/// A move of inline assembly: on x86 every load acquires, every store releases.
+pub fn moved(address: Value, size: u32, store: bool) -> Atomic {
+    let (kind, order) = if store { (AtomicKind::Store, order::RELEASE) } else { (AtomicKind::Load, order::ACQUIRE) };
+    access(address, size, kind, order)
+}
+
 /// A call of the `__atomic_*` library: the access, and the plain memory it goes through besides.
 pub struct LibraryCall {
     pub atomic: Atomic,

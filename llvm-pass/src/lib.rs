@@ -36,6 +36,7 @@ mod emit;
 mod escape;
 mod frames;
 mod hooks;
+mod instructions;
 mod ir;
 mod keep;
 mod liveness;

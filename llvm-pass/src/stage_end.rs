@@ -171,7 +171,7 @@ fn instructions(function: Value) -> impl Iterator<Item = Value> {
 }
 
 fn is_opaque_assembly(instruction: Value) -> bool {
-    instruction.is_call() && instruction.callee().kind() == Kind::InlineAsm && !assembly::is_harmless(instruction)
+    instruction.is_call() && instruction.callee().kind() == Kind::InlineAsm && !assembly::is_understood(instruction)
 }
 
 /// What the optimiser found out about the function and its callees was true without hooks.

@@ -102,7 +102,7 @@ pub fn synchronisation_object(address: usize, len: usize) {
     }
     if snapshot::is_taken() && races::is_on() {
         if watch::is_on() {
-            watch::note(address, len, false, 0);
+            watch::note(address, len, false, true, 0);
         }
         let me = exec::get().current;
         if let Some(race) = races::detector().atomic_read(me, address, len) {
@@ -151,7 +151,7 @@ fn slow(address: usize, len: usize, site: usize, writes: bool) {
         }
     }
     if channel::says(options::WATCH) {
-        watch::note(address, len, writes, site);
+        watch::note(address, len, writes, false, site);
     }
     if accesses::is_on() {
         accesses::note(address, len, writes, site);

@@ -146,7 +146,7 @@ fn after(address: usize, raw: u32, success: bool) {
 /// Mixed with plain accesses that are not ordered, an atomic one is part of a race.
 fn touch(address: usize, size: usize, site: usize, writes: bool) {
     if watch::is_on() {
-        watch::note(address, size, writes, site);
+        watch::note(address, size, writes, true, site);
     }
     if !races::is_on() {
         return;

@@ -1,6 +1,7 @@
 //! Condition variables. Who waits is kept with the threads; the object itself has no state of ours.
 
 use crate::access;
+use crate::cancel;
 use crate::end::{self, Details};
 use crate::exec;
 use crate::limits;
@@ -8,7 +9,7 @@ use crate::mutex;
 use crate::names;
 use crate::sched;
 use symdpor_abi::channel::ErrorKind;
-use symdpor_abi::op::{NO_THREAD, Op, OpKind, TIMED};
+use symdpor_abi::op::{MAY_BE_CANCELLED, NO_THREAD, Op, OpKind, TIMED};
 
 const COND_BYTES: usize = 48;
 /// Where a destroyed one is marked, and with what: libc's words are otherwise not used, and initialisers zero them.
@@ -39,6 +40,12 @@ fn op(kind: OpKind, address: usize) -> Op {
     Op::new(kind, names::object(address))
 }
 
+/// Waking depends on whether waiters shall be cancelled, in programs that cancel.
+fn waking(kind: OpKind, address: usize) -> Op {
+    let op = op(kind, address);
+    if crate::uses::cancels() { op.wakes_cancellable() } else { op }
+}
+
 fn misuse(message: &str) -> ! {
     end::error(ErrorKind::LockMisuse, &Details::at(0), format_args!("{message}"))
 }
@@ -63,9 +70,15 @@ fn waiter(address: usize, index: u16) -> Option<u16> {
 }
 
 /// A woken thread is about to lock the mutex again.
-fn wake(number: u16) {
+fn wake(number: u16, by_signal: bool) {
     let thread = &mut exec::get().threads[number as usize];
-    thread.waits_for = 0;
+    let condition = core::mem::take(&mut thread.waits_for);
+    if thread.pending.may_be_cancelled() {
+        // It might be cancelled yet.
+        cancel::woken(thread, by_signal);
+        thread.pending = op(OpKind::CondCancel, condition).cancellable(number);
+        return;
+    }
     thread.pending = mutex::lock_op(thread.waits_with);
     thread.pending_address = thread.waits_with;
 }
@@ -81,7 +94,7 @@ fn begin(address: usize, with: usize, limit: u32) -> u32 {
     let mut wait = op(OpKind::CondWait, address);
     wait.object2 = names::object(with);
     wait.mask2 = 0xff;
-    wait.arg = limit;
+    wait.arg = limit | if cancel::is_possible() { MAY_BE_CANCELLED } else { 0 };
     sched::visible(wait, address, 0);
     let count = mutex::give_up(with);
     crate::spin::changed();
@@ -94,9 +107,35 @@ fn begin(address: usize, with: usize, limit: u32) -> u32 {
 
 pub fn wait(address: usize, with: usize) -> i32 {
     let count = begin(address, with, 0);
-    sched::block();
+    if !cancel::is_possible() {
+        sched::block();
+        mutex::take(with, count);
+        return mutex::taken(with);
+    }
+    sched::visible(cancel::point(op(OpKind::CondCancel, address)), address, 0);
+    let cancelled = leave(address);
+    end_wait(with, count, cancelled)
+}
+
+/// The running thread goes on after a wait in which it could be cancelled: whether it is.
+fn leave(address: usize) -> bool {
+    let was_woken = core::mem::take(&mut exec::me().waits_for) == 0;
+    let (cancelled, pass_on) = cancel::end_of_wait(was_woken);
+    if let Some(other) = waiter(address, 0).filter(|_| pass_on) {
+        wake(other, true);
+        cancel::passed_to(other as u32);
+    }
+    cancelled
+}
+
+fn end_wait(with: usize, count: u32, cancelled: bool) -> i32 {
+    sched::visible(mutex::lock_op(with), with, 0);
     mutex::take(with, count);
-    mutex::taken(with)
+    let result = mutex::taken(with);
+    if cancelled {
+        cancel::act();
+    }
+    result
 }
 
 /// The same, but not for ever. `clock`: that of the condition variable if there is none.
@@ -108,7 +147,13 @@ pub fn wait_until(address: usize, with: usize, clock: Option<i32>, time: usize, 
     limits::begin(registers, deadline);
     // Others go first, unless the plan says otherwise.
     exec::me().yields = true;
-    sched::visible(op(OpKind::CondTimeout, address), address, 0);
+    let possible = cancel::is_possible();
+    sched::visible(cancel::point(op(OpKind::CondTimeout, address)), address, 0);
+    if possible && (exec::me().waits_for == 0 || cancel::acts(exec::me())) {
+        limits::end();
+        let cancelled = leave(address);
+        return end_wait(with, count, cancelled);
+    }
     let gave_up = sched::last_step().is_some_and(|step| step.op.kind == OpKind::CondTimeout);
     if gave_up {
         exec::me().waits_for = 0;
@@ -129,13 +174,13 @@ pub fn signal(address: usize) -> i32 {
     if !crate::snapshot::is_taken() {
         return 0;
     }
-    let alternative = sched::visible(op(OpKind::CondSignal, address), address, 0);
+    let alternative = sched::visible(waking(OpKind::CondSignal, address), address, 0);
     let woken = waiter(address, alternative);
     if let Some(step) = sched::last_step() {
         step.op.arg = woken.map_or(NO_THREAD, |n| n as u32);
     }
     if let Some(number) = woken {
-        wake(number);
+        wake(number, true);
     }
     0
 }
@@ -145,9 +190,9 @@ pub fn broadcast(address: usize) -> i32 {
     if !crate::snapshot::is_taken() {
         return 0;
     }
-    sched::visible(op(OpKind::CondBroadcast, address), address, 0);
+    sched::visible(waking(OpKind::CondBroadcast, address), address, 0);
     while let Some(number) = waiter(address, 0) {
-        wake(number);
+        wake(number, false);
     }
     0
 }

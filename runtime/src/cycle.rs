@@ -61,6 +61,7 @@ fn set_up() {
         end::unsupported(format_args!("the system refuses to create more threads"));
     }
     names::find_loaded();
+    crate::unwind::load_library();
     syscalls::snapshot_taken();
     if let Err(failure) = snapshot::take() {
         end::unsupported(format_args!("{}", reason(failure)));

@@ -11,10 +11,12 @@ use crate::stack;
 use crate::sys::raw::{nr, syscall3};
 use crate::sys::signals::{SignalInfo, UserContext};
 use crate::thread::Thread;
+use crate::whereabouts::{self, Place};
 use core::fmt::{Arguments, Write};
 use symdpor_abi::channel::{
     ERROR_BYTES, ERROR_OFFSET, ErrorKind, ErrorRecord, Outcome, PENDING_BYTES, PENDING_OFFSET, Pending,
 };
+use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 
 /// What is known of an error besides its message and the stack of the thread it happened in.
@@ -136,10 +138,32 @@ fn last_site(instruction: usize, address: usize) -> usize {
 }
 
 /// The controller found that nothing moves.
-pub fn watchdog() -> ! {
+pub fn watchdog(context: &UserContext) -> ! {
+    stuck_outside(context);
     let text = format_args!("thread {} ran for long without reaching a visible operation", exec::get().current);
     describe(ErrorKind::Livelock, &Details::at(exec::get().last_site), text);
     end_worker(Outcome::StepLimit)
+}
+
+/// If code that was not compiled with the pass keeps the thread: its name, and the end of the run. Nothing can be said about the
+/// program then.
+fn stuck_outside(context: &UserContext) {
+    let (current, stack) = (exec::get().current, context.stack_pointer());
+    let Some((place, caller)) = whereabouts::outside(context.instruction(), stack) else { return };
+    let name = |p: &Place| if p.function.is_empty() { "a function" } else { p.function };
+    let text = match &caller {
+        Some(c) => Text::format(format_args!(", called by {} of {}", name(c), c.library)),
+        None => Text::format(format_args!("")),
+    };
+    let called = core::str::from_utf8(text.bytes()).unwrap_or("");
+    let message = format_args!(
+        "thread {current} does not come back from {} of {}{called}: what waits or spins in code that was not compiled with \
+         symdpor cannot be controlled",
+        name(&place),
+        place.library,
+    );
+    describe(ErrorKind::None, &Details::at(0), message);
+    end_worker(Outcome::Unsupported)
 }
 
 fn end_worker(outcome: Outcome) -> ! {
@@ -232,6 +256,9 @@ pub fn stuck() -> ! {
     if author::is_dropped() {
         finish(if spin::spinner().is_some() { Outcome::DroppedHere } else { Outcome::Dropped });
     }
+    if let Some(number) = signal_waiter() {
+        unsupported(format_args!("thread {number} waits for a signal that only another process could send"));
+    }
     let Some(number) = spin::spinner() else {
         describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
         finish(Outcome::Deadlock)
@@ -243,6 +270,16 @@ pub fn stuck() -> ! {
     (exec.current, exec.top) = (number, exec.threads[number as usize].top);
     let text = format_args!("thread {number} spins, and no other thread will ever write to what it reads");
     error(ErrorKind::Livelock, &Details::at(site), text)
+}
+
+/// A thread that waits for a signal, in a program that sends none.
+fn signal_waiter() -> Option<u16> {
+    let exec = exec::get();
+    let waits = |n: &u16| {
+        let thread = &exec.threads[*n as usize];
+        thread.is_alive() && exec.pending.contains(*n) && thread.pending.object == ObjectId::SIGNALS
+    };
+    (0..exec.thread_count).find(waits).filter(|_| !crate::uses::signals())
 }
 
 /// Who holds what a thread waits for, and the site where it was taken.

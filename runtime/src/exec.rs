@@ -8,6 +8,7 @@ use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::named_semaphores::NamedSemaphores;
 use crate::set::ThreadBits;
+use crate::spin::Spins;
 use crate::syscalls;
 use crate::thread::{Life, Thread};
 use core::mem::MaybeUninit;
@@ -40,21 +41,22 @@ pub struct Exec {
     pub last_site: usize,
     /// 1 + the address of the last atomic access.
     pub last_atomic: usize,
+    /// How often something has changed, counted once a thread has waited in vain: see `limits`.
+    pub changes: u64,
     pub heap: Heap,
     pub syscalls: syscalls::State,
     pub keys: Keys,
     pub semaphores: NamedSemaphores,
-    /// How often something has changed, counted once a thread has waited in vain: see `limits`.
-    pub changes: u64,
     /// State of libc's that is nowhere else: see `library::Hidden`.
     pub hidden: [usize; 8],
     /// Streams that the program locks.
     pub streams: [Stream; streams::MOST],
-    /// The threads begin on a page of their own: the first ten fill one, which is all that is put back in small programs.
+    /// The threads begin on a page of their own: the first sixteen fill one, which is all that is put back in small programs.
     page: [Page; 0],
     pub threads: [Thread; MAX_THREADS],
-    /// On pages of their own again.
+    /// On pages of their own again: what most programs never write to.
     behind: [Page; 0],
+    pub spins: Spins,
     pub limits: Limits,
 }
 

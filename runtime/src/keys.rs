@@ -6,7 +6,7 @@ use symdpor_abi::MAX_THREADS;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 
-pub const MAX_KEYS: usize = 256;
+pub const MAX_KEYS: usize = 1024;
 const EAGAIN: i32 = 11;
 const EINVAL: i32 = 22;
 /// How often the destructors of a thread are run while they leave values behind: PTHREAD_DESTRUCTOR_ITERATIONS.

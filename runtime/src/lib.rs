@@ -17,6 +17,7 @@ mod accesses;
 mod atomics;
 mod author;
 mod barrier;
+mod cancel;
 mod cell;
 mod channel;
 mod cond;
@@ -62,7 +63,9 @@ mod thread;
 mod threads;
 mod tls;
 mod unwind;
+mod uses;
 mod watch;
+mod whereabouts;
 
 /// A bug of the runtime's own: says where, and ends the worker.
 #[panic_handler]

@@ -182,6 +182,9 @@ pub fn note(step: &Step) {
         | OpKind::OutsidePut
         | OpKind::OutsideChange
         | OpKind::FutexWakeOp
+        | OpKind::ThreadEnd
+        | OpKind::ThreadCancel
+        | OpKind::CondCancel
         | OpKind::AtomicSection => true,
         OpKind::FutexWake => step.op.arg != NO_THREAD,
         OpKind::FutexWakeAll | OpKind::FutexWakeSet | OpKind::FutexRequeue => true,
@@ -218,6 +221,9 @@ pub fn note(step: &Step) {
         | OpKind::FutexMismatch
         | OpKind::FutexTimeout
         | OpKind::FutexWoken
+        | OpKind::TryJoin
+        | OpKind::TryJoinFailed
+        | OpKind::CancelPoint
         | OpKind::Choose => false,
     };
     if changes {
@@ -235,7 +241,15 @@ pub fn first_to_give_up() -> Option<u16> {
 /// Whether a thread stands before an operation with a time limit. (The thread may have been woken since it began to wait.)
 fn is_limited(number: u16) -> bool {
     let kind = exec::get().threads[number as usize].pending.kind;
-    matches!(kind, OpKind::CondTimeout | OpKind::TryLock | OpKind::RwTryRead | OpKind::RwTryWrite | OpKind::SemTry)
+    matches!(
+        kind,
+        OpKind::CondTimeout
+            | OpKind::TryLock
+            | OpKind::TryJoin
+            | OpKind::RwTryRead
+            | OpKind::RwTryWrite
+            | OpKind::SemTry
+    )
 }
 
 fn local_state(thread: u16, registers: usize, limit: &Limit) -> Option<u64> {

@@ -230,7 +230,7 @@ impl Sink for Collect {
 pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     is_plain(&exec::get().threads[number as usize])?;
     walk_all(number, sink)?;
-    exec::get().threads[number as usize].spin.for_each_word(|word| sink.code(word));
+    exec::get().spins[number as usize].for_each_word(|word| sink.code(word));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use crate::modules;
 use crate::pool;
 use crate::sys::maps;
 use crate::tls;
+use crate::uses;
 use core::ops::Range;
 use symdpor_abi::object::{ObjectId, Region};
 use symdpor_detect::heap::Heap;
@@ -74,6 +75,7 @@ unsafe extern "C" {
 
 extern "C" fn note_loaded(info: &PhdrInfo, _: usize, _: usize) -> i32 {
     const PT_LOAD: u32 = 1;
+    const PT_DYNAMIC: u32 = 2;
     const PT_TLS: u32 = 7;
     let names = NAMES.get();
     // SAFETY: the dynamic linker's own array.
@@ -84,6 +86,9 @@ extern "C" fn note_loaded(info: &PhdrInfo, _: usize, _: usize) -> i32 {
     if names.count < MAX_LOADED && !names.loaded[..names.count].iter().any(|l| l.start == start) {
         names.loaded[names.count] = Loaded { start: start & !4095, end, is_cxx: is_cxx(info.name) };
         names.count += 1;
+    }
+    if let Some(header) = headers.iter().find(|h| h.kind == PT_DYNAMIC) {
+        uses::note(info.base, info.base + header.address);
     }
     if let Some(header) = headers.iter().find(|h| h.kind == PT_TLS) {
         tls::add(info.tls_data, header.memory_size, start, end);
@@ -137,12 +142,32 @@ pub fn is_instrumented(address: usize) -> bool {
     instrumented
 }
 
+/// The same, if nothing is known yet.
+pub fn look_if_new() {
+    if NAMES.get().count == 0 {
+        find_loaded();
+    }
+}
+
 /// Learns what is loaded, in the order of loading.
 pub fn find_loaded() {
     NAMES.get().count = 0;
     tls::forget();
     // SAFETY: the callback only reads what it is given.
     unsafe { dl_iterate_phdr(note_loaded, 0) };
+}
+
+/// Whether an address is in a loaded program or library.
+pub fn is_code(address: usize) -> bool {
+    let names = NAMES.get();
+    names.loaded[..names.count].iter().any(|l| (l.start..l.end).contains(&address))
+}
+
+/// Whether the program or library that is loaded there has instrumented code.
+pub fn has_instrumented(base: usize) -> bool {
+    let names = NAMES.get();
+    let loaded = names.loaded[..names.count].iter().find(|l| (l.start..l.end).contains(&base));
+    loaded.is_some_and(|l| modules::any_between(l.start, l.end))
 }
 
 /// Whether two addresses belong to the same program or library.

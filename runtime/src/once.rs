@@ -3,9 +3,9 @@
 use crate::access;
 use crate::exec;
 use crate::names;
-use crate::pool;
 use crate::races;
 use crate::sched;
+use crate::unwind;
 use core::arch::naked_asm;
 use symdpor_abi::op::{Op, OpKind};
 
@@ -34,6 +34,10 @@ pub fn is_enabled(address: usize) -> bool {
 pub extern "C" fn begin(address: usize) -> bool {
     access::synchronisation_object(address, 4);
     let taken = crate::snapshot::is_taken();
+    if taken && *at(address) == DONE && unwind::is_in_library(address) {
+        // Done before there were threads: no concern of the search.
+        return false;
+    }
     if taken {
         sched::visible(op(OpKind::Once, address), address, 0);
     }
@@ -106,7 +110,7 @@ extern "C" fn exception_passes(_: i32, actions: i32, _: u64, _: usize, context: 
     const CONTINUE: i32 = 8;
     const RBX: i32 = 3;
     if actions & CLEANUP_PHASE != 0 {
-        let register = pool::libc_function(c"_Unwind_GetGR");
+        let register = unwind::function(c"_Unwind_GetGR");
         // SAFETY: the unwinder is what calls this, so that the function is there and has this type.
         let register: extern "C" fn(usize, i32) -> usize = unsafe { core::mem::transmute(register) };
         let control = register(context, RBX);

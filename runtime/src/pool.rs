@@ -63,6 +63,11 @@ pub fn base(number: usize) -> usize {
     STACKS.start + number * STRIDE + GUARD
 }
 
+/// Where it ends.
+pub fn top(number: usize) -> usize {
+    base(number) + STACK_BYTES
+}
+
 /// Whether an address is on the stack of thread `number`.
 pub fn on_stack(number: usize, address: usize) -> bool {
     let base = STACKS.start + number * STRIDE + GUARD;
@@ -89,6 +94,15 @@ pub fn libc_function(name: &core::ffi::CStr) -> *const () {
     const RTLD_NEXT: isize = -1;
     // SAFETY: a terminated name.
     unsafe { dlsym(RTLD_NEXT, name.as_ptr()) }
+}
+
+/// A function of a library that was loaded, by its handle; 0 is none.
+pub fn function_of(library: usize, name: &core::ffi::CStr) -> *const () {
+    if library == 0 {
+        return core::ptr::null();
+    }
+    // SAFETY: a terminated name, and what the dynamic linker gave as a handle.
+    unsafe { dlsym(library as isize, name.as_ptr()) }
 }
 
 /// Doubles the pool. False if the system refuses to give more threads.

@@ -15,6 +15,7 @@ use crate::channel;
 use crate::exec;
 use crate::footprint::Lanes;
 use crate::local::{self, Exact, Why};
+use crate::spin;
 use crate::thread::Life;
 use symdpor_abi::channel::Outcome;
 use symdpor_abi::op::OpKind;
@@ -204,7 +205,7 @@ fn state() -> Option<Print> {
         let [low, high] = local_state(number)?;
         lanes.add(low);
         lanes.add(high);
-        lanes.add(thread.spin.waits as u64 | (exec.pending.contains(number) as u64) << 1);
+        lanes.add(spin::waits(number) as u64 | (exec.pending.contains(number) as u64) << 1);
     }
     let lookout = LOOKOUT.get();
     // Granules in the order in which they were first written to, which may differ from round to round: a sum.

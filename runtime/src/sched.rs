@@ -16,7 +16,7 @@ use crate::spin;
 use crate::stack;
 use crate::sys::context;
 use crate::syscalls::turn;
-use crate::thread::{Life, Thread};
+use crate::thread::Thread;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{Outcome, Step, TRACE_BYTES, TRACE_OFFSET, options};
 use symdpor_abi::op::{self, Op, OpKind};
@@ -130,13 +130,14 @@ fn announce() {
             | OpKind::Once
             | OpKind::ThreadJoin
             | OpKind::CondTimeout
+            | OpKind::CondCancel
             | OpKind::RwRead
             | OpKind::RwWrite
             | OpKind::SemWait
             | OpKind::BarrierPass
     );
     let outside = turn::is_outside(thread.pending.kind) && (thread.pending_address != 0 || thread.in_vain != 0);
-    if conditional || outside || limits::is_held_back() || spin::waits(thread) {
+    if conditional || outside || limits::is_held_back() || spin::waits(exec.current) {
         exec.conditional.insert(exec.current);
     } else {
         exec.conditional.remove(exec.current);
@@ -257,6 +258,7 @@ fn note_idleness(thread: &mut Thread, step: &Step) -> bool {
     let idle = match step.op.kind {
         OpKind::AtomicLoad
         | OpKind::TryLockFailed
+        | OpKind::TryJoinFailed
         | OpKind::PlainLoad
         | OpKind::RwReadFailed
         | OpKind::RwWriteFailed
@@ -337,8 +339,13 @@ pub fn can_go_on(number: u16) -> bool {
     if thread.pending.kind == OpKind::MutexLock {
         return crate::mutex::is_free(thread.pending_address);
     }
+    if thread.pending.may_be_cancelled() && crate::cancel::acts(thread) {
+        return true;
+    }
     match thread.pending.kind {
         OpKind::Waiting => false,
+        OpKind::CondCancel => thread.waits_for == 0,
+        OpKind::TryJoin if limits::holds_back(number) => crate::threads::has_ended(thread.pending.arg),
         OpKind::Once => crate::once::is_enabled(thread.pending_address),
         OpKind::CondTimeout => !limits::holds_back(number),
         OpKind::RwRead | OpKind::RwTryRead => held_back_or(number, thread, crate::rwlock::may_read),
@@ -346,9 +353,9 @@ pub fn can_go_on(number: u16) -> bool {
         OpKind::SemWait | OpKind::SemTry => held_back_or(number, thread, crate::semaphore::may_take),
         OpKind::TryLock if limits::holds_back(number) => crate::mutex::is_free(thread.pending_address),
         OpKind::BarrierPass => thread.waits_for == 0,
-        OpKind::ThreadJoin => exec.threads[thread.pending.arg as usize % MAX_THREADS].life == Life::Ended,
+        OpKind::ThreadJoin => crate::threads::has_ended(thread.pending.arg),
         kind if turn::is_outside(kind) && thread.pending_address != 0 => turn::is_ready(thread.pending_address),
-        _ => !spin::waits(thread),
+        _ => !spin::waits(number),
     }
 }
 
@@ -356,7 +363,7 @@ pub fn can_go_on(number: u16) -> bool {
 fn held_back_or(number: u16, thread: &Thread, is_free: fn(usize) -> bool) -> bool {
     let tries = matches!(thread.pending.kind, OpKind::RwTryRead | OpKind::RwTryWrite | OpKind::SemTry);
     if tries && !limits::holds_back(number) {
-        return !spin::waits(thread);
+        return !spin::waits(number);
     }
     is_free(thread.pending_address)
 }

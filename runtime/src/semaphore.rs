@@ -4,6 +4,7 @@
 //! differs only by when other posts came the wait takes the same one, so it must not be ordered after the others.
 
 use crate::access;
+use crate::cancel;
 use crate::end::misuse;
 use crate::exec;
 use crate::limits;
@@ -68,7 +69,10 @@ fn take(address: usize) {
     if snapshot::is_taken()
         && let Some(step) = sched::last_step()
     {
-        (step.op.arg, step.op.mask) = (value, WAITS);
+        step.op.arg = value;
+        if !step.op.may_be_cancelled() {
+            step.op.mask = WAITS;
+        }
         sched::values(value as u64, value as u64 - 1);
     }
 }
@@ -77,17 +81,21 @@ pub fn wait(address: usize) -> i32 {
     check(address, "a destroyed semaphore is waited for");
     if snapshot::is_taken() || !may_take(address) {
         crate::cycle::enter();
-        sched::visible(op(OpKind::SemWait, address, WAITS), address, 0);
+        let mask = if cancel::is_possible() { 0xff } else { WAITS };
+        sched::visible(cancel::point(op(OpKind::SemWait, address, mask)), address, 0);
+        cancel::look();
     }
     take(address);
     0
 }
 
-fn attempt(address: usize, registers: usize) -> bool {
+fn attempt(address: usize, registers: usize, limited: bool) -> bool {
     if snapshot::is_taken() {
         exec::get().outside &= !1;
         spin::arrive(registers, Some(0));
-        sched::visible(op(OpKind::SemTry, address, 0xff), address, 0);
+        let op = op(OpKind::SemTry, address, 0xff);
+        sched::visible(if limited { cancel::point(op) } else { op }, address, 0);
+        cancel::look();
         sched::executed(if may_take(address) { OpKind::SemTaken } else { OpKind::SemTryFailed });
     }
     if !may_take(address) {
@@ -101,7 +109,7 @@ fn attempt(address: usize, registers: usize) -> bool {
 pub extern "C" fn try_wait(address: usize, registers: usize) -> i32 {
     crate::init::ensure();
     check(address, "a destroyed semaphore is waited for");
-    if attempt(address, registers) { 0 } else { errno::result(errno::EAGAIN) }
+    if attempt(address, registers, false) { 0 } else { errno::result(errno::EAGAIN) }
 }
 
 /// Takes one within a time limit.
@@ -112,7 +120,7 @@ pub fn wait_until(address: usize, clock: i32, time: usize, registers: usize) -> 
         return if may_take(address) { wait(address) } else { errno::result(errno::EINVAL) };
     };
     limits::begin(registers, deadline);
-    if attempt(address, registers) {
+    if attempt(address, registers, true) {
         limits::end();
         return 0;
     }

@@ -11,6 +11,7 @@
 //! Not covered here: kernel-side state, see [`crate::syscalls::undo`].
 
 use crate::cell::Global;
+use crate::sys::copy;
 use crate::sys::maps::{self, Mapping};
 use crate::sys::pages::{self, PAGE, PROT_READ, PROT_WRITE};
 use crate::sys::raw::{nr, syscall3, syscall6};
@@ -111,6 +112,7 @@ pub fn take() -> Result<(), Failure> {
         return Err(Failure::NoMappings);
     }
     snapshot.taken = true;
+    copy::init();
     for region in snapshot.regions() {
         pages::protect(region.start, region.end - region.start, PROT_READ);
     }
@@ -191,9 +193,11 @@ impl Snapshot {
         Ok(copy)
     }
 
+    /// Whole cache lines, since pages are copied from there again and again.
     fn allocate(&mut self, len: usize) -> Result<usize, Failure> {
         const BLOCK: usize = 4 << 20;
-        let len = (len + 7) & !7;
+        const LINE: usize = 64;
+        let len = (len + LINE - 1) & !(LINE - 1);
         if len > self.store_left {
             let block = BLOCK.max(pages::round_up(len));
             self.store = pages::map(block) as usize;
@@ -295,7 +299,7 @@ pub fn restore() {
             if copy == 0 {
                 core::ptr::write_bytes(page as *mut u8, 0, PAGE);
             } else {
-                core::ptr::copy_nonoverlapping(copy as *const u8, page as *mut u8, PAGE);
+                copy::page(page, copy);
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::local::{self, Exact, Why};
 use crate::names;
 use crate::pool;
 use crate::stack;
-use crate::thread::Thread;
+use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::Outcome;
 
 const MAX_SEEN: usize = 8;
@@ -39,11 +39,20 @@ pub struct Spin {
     seen_count: u8,
     read_count: u8,
     /// Blocked.
-    pub waits: bool,
+    waits: bool,
     /// Local states at the operations since the last change.
     seen: [u64; MAX_SEEN],
     /// What was read since then: address, length.
     reads: [(usize, usize); MAX_READS],
+}
+
+/// Part of [`exec::Exec`], by thread.
+pub type Spins = [Spin; MAX_THREADS];
+
+#[inline(always)]
+fn mine() -> &'static mut Spin {
+    let exec = exec::get();
+    &mut exec.spins[exec.current as usize % MAX_THREADS]
 }
 
 impl Spin {
@@ -74,7 +83,7 @@ impl Spin {
 
 /// Whether the last operations of the running thread only read.
 pub fn is_idle() -> bool {
-    exec::me().spin.is_idle()
+    mine().is_idle()
 }
 
 /// Wipes the stack below the caller: see [`WIPED`].
@@ -104,7 +113,7 @@ pub fn changed() {
 }
 
 fn went_on() {
-    let spin = &mut exec::me().spin;
+    let spin = mine();
     if spin.is_idle() {
         spin.reset();
     }
@@ -114,10 +123,10 @@ fn went_on() {
 #[inline(always)]
 pub fn stored(address: usize) {
     let exec = exec::get();
-    let idle = exec::me().spin.is_idle();
+    let idle = mine().is_idle();
     if (idle || limits::watches()) && !on_own_stack(exec.current, address) {
         if idle {
-            exec::me().spin.reset();
+            mine().reset();
         }
         limits::changed();
     }
@@ -129,7 +138,7 @@ fn on_own_stack(thread: u16, address: usize) -> bool {
 
 /// The running thread's operation only read.
 pub fn read(address: usize, len: usize) {
-    let spin = &mut exec::me().spin;
+    let spin = mine();
     if spin.reads().contains(&(address, len)) {
         return;
     }
@@ -150,10 +159,10 @@ pub fn wrote(address: usize, len: usize) {
     if exec.idle_threads == 0 {
         return;
     }
-    for thread in &mut exec.threads[..exec.thread_count as usize] {
-        let touched = thread.spin.reads().iter().any(|&(a, l)| address < a + l && a < address + len);
+    for spin in &mut exec.spins[..exec.thread_count as usize] {
+        let touched = spin.reads().iter().any(|&(a, l)| address < a + l && a < address + len);
         if touched {
-            thread.spin.reset();
+            spin.reset();
         }
     }
 }
@@ -166,7 +175,7 @@ pub fn arrive(registers: usize, site: Option<usize>) {
         changed();
     }
     let current = exec.current;
-    let spin = &mut exec::me().spin;
+    let spin = mine();
     if !spin.is_idle() {
         return;
     }
@@ -227,15 +236,12 @@ fn hash(seed: u64, words: &[u64]) -> u64 {
 }
 
 /// Whether a thread waits for something that it read to change.
-pub fn waits(thread: &Thread) -> bool {
-    thread.spin.waits
+pub fn waits(number: u16) -> bool {
+    exec::get().spins[number as usize % MAX_THREADS].waits
 }
 
 /// The first thread that spins, if any does.
 pub fn spinner() -> Option<u16> {
     let exec = exec::get();
-    (0..exec.thread_count).find(|&n| {
-        let thread = &exec.threads[n as usize];
-        thread.is_alive() && exec.pending.contains(n) && waits(thread)
-    })
+    (0..exec.thread_count).find(|&n| exec.threads[n as usize].is_alive() && exec.pending.contains(n) && waits(n))
 }

@@ -4,6 +4,7 @@ use crate::channel::{self, Writer};
 use crate::end::Details;
 use crate::exec;
 use crate::names;
+use crate::pool;
 use crate::watch;
 use symdpor_abi::channel::{STACKS_BYTES, STACKS_OFFSET, StackRecord, StackRole};
 use symdpor_abi::module::{Frame, Site};
@@ -117,5 +118,16 @@ pub fn write_step(number: u16) {
 
 /// Whether a fault looks like a stack that ran out: near the stack pointer, and below or at the edge of a stack.
 pub fn is_overflow(address: usize, stack_pointer: usize) -> bool {
-    address.abs_diff(stack_pointer) < 64 << 10 && names::is_stack_guard(address)
+    address.abs_diff(stack_pointer) < 64 << 10 && (names::is_stack_guard(address) || is_beyond_wanted(address))
+}
+
+/// What the runtime and the hooks need of a stack besides, generously.
+const OWN_NEEDS: usize = 64 << 10;
+
+/// Whether an address is on the running thread's stack, but beyond what the program wanted that to be. Asked when a page is
+/// written for the first time.
+pub fn is_beyond_wanted(address: usize) -> bool {
+    let (number, wanted) = (exec::get().current as usize, exec::me().stack);
+    let Some(slot) = pool::slot(number).filter(|_| number != 0 && wanted != 0) else { return false };
+    (pool::base(number)..slot.sp.saturating_sub(wanted + OWN_NEEDS)).contains(&address)
 }

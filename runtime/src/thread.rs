@@ -1,7 +1,6 @@
 //! A thread of the program, in one execution.
 
 use crate::futex::Intent;
-use crate::spin::Spin;
 use symdpor_abi::op::Op;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +48,6 @@ pub struct Thread {
     pub pending: Op,
     /// Raw address of the object of that operation, for those whose being enabled depends on it.
     pub pending_address: usize,
-    pub spin: Spin,
     /// Saved stack pointer while it does not run.
     pub sp: usize,
     pub fs: usize,
@@ -87,6 +85,10 @@ pub struct Thread {
     /// What it was started with.
     pub start: usize,
     pub argument: usize,
+    /// How large a stack the program wanted for it; 0 for main.
+    pub stack: usize,
+    /// Whether it shall be cancelled: see `cancel`.
+    pub cancel: u8,
 }
 
 impl Thread {

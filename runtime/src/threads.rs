@@ -1,19 +1,23 @@
 //! Creating, joining, detaching and ending threads.
 
 use crate::access;
+use crate::cancel;
 use crate::cycle;
 use crate::destructors;
 use crate::end::{self, Details};
 use crate::exec;
 use crate::footprint;
 use crate::keys;
+use crate::limits;
 use crate::pool;
 use crate::races;
 use crate::sched;
 use crate::section;
 use crate::spin;
 use crate::sys::context;
+use crate::syscalls;
 use crate::thread::{Joining, Life, Start};
+use crate::uses;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{ErrorKind, Outcome};
 use symdpor_abi::object::ObjectId;
@@ -22,9 +26,18 @@ use symdpor_abi::op::{Op, OpKind};
 const EINVAL: i32 = 22;
 const ESRCH: i32 = 3;
 const EDEADLK: i32 = 35;
+pub const EBUSY: i32 = 16;
+
+/// How a thread shall be.
+pub struct How {
+    pub kind: Start,
+    pub detached: bool,
+    /// The size of its stack.
+    pub stack: usize,
+}
 
 /// Creates a thread and writes its `pthread_t` to `out`. Its prologue runs here and now.
-pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: bool) {
+pub fn create(out: usize, start: usize, argument: usize, how: How) {
     cycle::enter();
     let mut op = Op::new(OpKind::ThreadCreate, ObjectId::THREADS);
     op.arg = exec::get().thread_count as u32;
@@ -43,8 +56,9 @@ pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: 
     exec.thread_count += 1;
     let thread = &mut exec.threads[number as usize];
     thread.life = Life::Alive;
-    thread.joining = if detached { Joining::Detached } else { Joining::Joinable };
-    thread.start_kind = kind;
+    thread.joining = if how.detached { Joining::Detached } else { Joining::Joinable };
+    thread.start_kind = how.kind;
+    thread.stack = how.stack;
     thread.in_prologue = true;
     thread.creator = creator;
     (thread.start, thread.argument) = (start, argument);
@@ -52,6 +66,12 @@ pub fn create(out: usize, start: usize, argument: usize, kind: Start, detached: 
     thread.fs = slot.fs;
     // SAFETY: the stack below the parked thread's frames belongs to this context alone.
     thread.sp = unsafe { context::prepare(slot.sp, start, argument, returned) };
+    if uses::lives() {
+        // Who is watched, or may be cancelled, is known by its number.
+        footprint::identified(creator);
+        footprint::identified(number);
+    }
+    syscalls::signals::inherit(creator, number);
     races::detector().thread_created(creator, number);
     spin::changed();
     sched::run_prologue(number);
@@ -80,6 +100,10 @@ pub fn finish(result: usize) -> ! {
     destructors::run();
     keys::run_destructors();
     crate::robust::owner_ends();
+    if uses::lives() && crate::snapshot::is_taken() {
+        sched::visible(Op::new(OpKind::ThreadEnd, ObjectId::life(exec::get().current)), 0, 0);
+        spin::wrote(exec::me().fs, 1);
+    }
     let exec = exec::get();
     let me = exec::me();
     me.result = result;
@@ -89,7 +113,7 @@ pub fn finish(result: usize) -> ! {
         crate::interpose::process::exit(0);
     }
     me.life = Life::Ended;
-    crate::limits::changed();
+    limits::changed();
     sched::leave_ended()
 }
 
@@ -106,8 +130,13 @@ fn misuse(message: &str) -> ! {
     end::error(ErrorKind::LockMisuse, &Details::at(0), format_args!("{message}"))
 }
 
-/// Waits for a thread to end; its result, or an error number.
-pub fn join(handle: usize) -> Result<usize, i32> {
+/// Whether the thread that an operation names has ended.
+pub fn has_ended(number: u32) -> bool {
+    exec::get().threads[number as usize % MAX_THREADS].life == Life::Ended
+}
+
+/// The thread that shall be joined.
+fn joinable(handle: usize) -> Result<u16, i32> {
     let Some(number) = number_of(handle) else { return Err(ESRCH) };
     if number == exec::get().current {
         return Err(EDEADLK);
@@ -115,11 +144,62 @@ pub fn join(handle: usize) -> Result<usize, i32> {
     match exec::get().threads[number as usize].joining {
         Joining::Detached => misuse("a detached thread is joined"),
         Joining::Joined => misuse("a thread is joined a second time"),
-        Joining::Joinable => {}
+        Joining::Joinable => Ok(number),
     }
-    let mut op = Op::new(OpKind::ThreadJoin, ObjectId::NONE);
+}
+
+/// Waits for a thread to end; its result, or an error number.
+pub fn join(handle: usize) -> Result<usize, i32> {
+    let number = joinable(handle)?;
+    let object = if cancel::is_possible() { ObjectId::life(number) } else { ObjectId::NONE };
+    let mut op = Op::new(OpKind::ThreadJoin, object);
     op.arg = number as u32;
-    sched::visible(op, 0, 0);
+    sched::visible(cancel::point(op), 0, 0);
+    cancel::look();
+    Ok(joined(number))
+}
+
+/// Joins a thread if it has ended. `limited`: not being scheduled is its waiting, so that it can be cancelled.
+pub fn try_join(handle: usize, registers: usize, limited: bool) -> Result<usize, i32> {
+    if !limited && number_of(handle) == Some(exec::get().current) {
+        // Who asks has not ended, which is all that is looked at.
+        return Err(EBUSY);
+    }
+    let number = joinable(handle)?;
+    if !uses::lives() {
+        end::unsupported(format_args!(
+            "the program calls pthread_tryjoin_np() or its like through a pointer that it has looked up, which symdpor \
+             cannot control"
+        ));
+    }
+    let mut op = Op::new(OpKind::TryJoin, ObjectId::life(number));
+    op.arg = number as u32;
+    exec::get().outside &= !1;
+    spin::arrive(registers, Some(0));
+    sched::visible(if limited { cancel::point(op) } else { op }, 0, 0);
+    cancel::look();
+    if !has_ended(number as u32) {
+        sched::executed(OpKind::TryJoinFailed);
+        spin::read(exec::get().threads[number as usize].fs, 1);
+        return Err(EBUSY);
+    }
+    sched::executed(OpKind::ThreadJoin);
+    Ok(joined(number))
+}
+
+/// Joins a thread if it ends within a time limit.
+pub fn join_until(handle: usize, deadline: u64, registers: usize) -> Result<usize, i32> {
+    limits::begin(registers, deadline);
+    let result = try_join(handle, registers, true);
+    if result != Err(EBUSY) {
+        limits::end();
+        return result;
+    }
+    limits::give_up();
+    Err(limits::ETIMEDOUT)
+}
+
+fn joined(number: u16) -> usize {
     let exec = exec::get();
     races::detector().thread_joined(exec.current, number);
     let thread = &mut exec.threads[number as usize];
@@ -127,7 +207,7 @@ pub fn join(handle: usize) -> Result<usize, i32> {
         misuse("a thread that another has joined or detached meanwhile is joined");
     }
     thread.joining = Joining::Joined;
-    Ok(thread.result)
+    thread.result
 }
 
 pub fn detach(handle: usize) -> i32 {

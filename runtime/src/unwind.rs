@@ -4,11 +4,16 @@
 //! `setjmp` buffer each, in a list per thread: when unwinding comes to the frame of the newest one it is jumped to. It runs its
 //! handler, and unwinding goes on from there.
 
+use crate::cell::Global;
+use crate::dispatch;
+use crate::end::Details;
 use crate::exec;
 use crate::pool;
 use crate::threads;
+use crate::uses;
 use core::arch::{asm, naked_asm};
 use core::ffi::CStr;
+use symdpor_abi::channel::ErrorKind;
 
 /// The beginning of the C++ ABI's `_Unwind_Exception`, with room for the unwinder's private part.
 #[repr(C, align(16))]
@@ -55,9 +60,9 @@ fn stack_pointer(buffer: &Buffer) -> usize {
 }
 
 fn libc<T: Copy>(name: &CStr) -> Option<T> {
-    let function = pool::libc_function(name);
+    let function = function(name);
     // SAFETY: callers name the function's type.
-    (!function.is_null()).then(|| unsafe { core::mem::transmute_copy(&function) })
+    (function != 0).then(|| unsafe { core::mem::transmute_copy(&function) })
 }
 
 /// Runs the newest handler, which calls [`unwind_next`].
@@ -85,10 +90,51 @@ extern "C" fn stop(_: i32, actions: i32, _: u64, _: usize, context: usize, argum
     NO_REASON
 }
 
-fn unwinder() -> usize {
-    const NAME: &CStr = c"_Unwind_ForcedUnwind";
-    // Found in a library that was loaded before: it is there if the program can unwind at all.
-    pool::libc_function(NAME) as usize
+/// The program has caught what unwinds the thread, with `catch (...)`, and does not pass it on.
+extern "C" fn not_rethrown(_: i32, _: usize) -> ! {
+    let text = format_args!("the end of a thread (pthread_exit or cancellation) was caught and not rethrown");
+    crate::end::error(ErrorKind::Crash, &Details::at(0), text)
+}
+
+/// The library that unwinds, if the program was not linked with it: libc loads it when it is needed, too.
+static LIBRARY: Global<usize> = Global::new(0);
+
+/// Before the first execution: a program whose threads end in the midst of functions gets a library that unwinds.
+pub fn load_library() {
+    const NOW_AND_FOR_ALL: i32 = 0x102;
+    if uses::unwinds() && *LIBRARY.get() == 0 && pool::libc_function(UNWIND).is_null() {
+        let _pass = dispatch::let_through();
+        // SAFETY: a terminated name. Without such a library handlers run all the same, but destructors do not.
+        *LIBRARY.get() = unsafe { dlopen(c"libgcc_s.so.1".as_ptr(), NOW_AND_FOR_ALL) };
+        crate::names::find_loaded();
+        // It initialises itself when it is first used: not in the midst of an execution.
+        extern "C" fn stop_at_once(_: usize, _: usize) -> i32 {
+            END_OF_STACK
+        }
+        type Trace = extern "C" fn(extern "C" fn(usize, usize) -> i32, usize) -> i32;
+        if let Some(trace) = libc::<Trace>(c"_Unwind_Backtrace") {
+            trace(stop_at_once, 0);
+        }
+    }
+}
+
+/// Whether an address is in the library that was loaded for the program, which has initialised itself.
+pub fn is_in_library(address: usize) -> bool {
+    *LIBRARY.get() != 0 && crate::names::are_together(function(UNWIND), address)
+}
+
+const UNWIND: &CStr = c"_Unwind_ForcedUnwind";
+
+unsafe extern "C" {
+    fn dlopen(name: *const core::ffi::c_char, flags: i32) -> usize;
+}
+
+/// A function of libc's or of the library that unwinds.
+pub fn function(name: &CStr) -> usize {
+    match pool::libc_function(name) as usize {
+        0 => pool::function_of(*LIBRARY.get(), name) as usize,
+        found => found,
+    }
 }
 
 /// What [`exit_thread`] calls: with the unwinder its address and a new exception, otherwise not at all.
@@ -99,8 +145,9 @@ struct Unwinding {
 }
 
 extern "C" fn prepare(result: usize) -> Unwinding {
+    crate::cancel::is_ending();
     let exec = exec::get();
-    let function = unwinder();
+    let function = function(UNWIND);
     let exception = exec.heap.allocate(exec.current, size_of::<Exception>(), 16, 0) as *mut Exception;
     if function == 0 || exception.is_null() {
         let newest = exec::me().cleanup;
@@ -111,7 +158,7 @@ extern "C" fn prepare(result: usize) -> Unwinding {
         threads::finish(result);
     }
     // SAFETY: a fresh block of that size.
-    unsafe { exception.write(Exception { class: 0, cleanup: 0, private: [0; 6] }) };
+    unsafe { exception.write(Exception { class: 0, cleanup: not_rethrown as *const () as usize, private: [0; 6] }) };
     Unwinding { function, exception: exception as usize }
 }
 

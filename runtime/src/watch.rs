@@ -10,15 +10,20 @@ use crate::stack::Stack;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::options;
 
-/// Per thread: the last read and the last write of the watched granule.
-static LAST: Global<[[Stack; 2]; MAX_THREADS]> = Global::new([[Stack::EMPTY; 2]; MAX_THREADS]);
+/// Per thread: the last read and the last write of the watched granule, plain and atomic. A plain access races though
+/// atomic ones of the same thread came after it.
+static LAST: Global<[[Stack; 4]; MAX_THREADS]> = Global::new([[Stack::EMPTY; 4]; MAX_THREADS]);
+
+fn kind(writes: bool, atomic: bool) -> usize {
+    usize::from(writes) | usize::from(atomic) << 1
+}
 
 pub fn is_on() -> bool {
     channel::says(options::WATCH)
 }
 
 /// Notes an access of the running thread if it touches the watched granule.
-pub fn note(address: usize, len: usize, writes: bool, site: usize) {
+pub fn note(address: usize, len: usize, writes: bool, atomic: bool, site: usize) {
     let watched = channel::header().watch;
     let first = address & !7;
     let granules = ((address + len.max(1) - 1 - first) / 8 + 1).min(1 << 20);
@@ -28,7 +33,7 @@ pub fn note(address: usize, len: usize, writes: bool, site: usize) {
         mask == 0 || names::mask(from, to - from) & mask != 0
     };
     if (0..granules).map(|i| first + 8 * i).any(|g| names::object(g).0 == watched && touches(g)) {
-        LAST.get()[exec::get().current as usize % MAX_THREADS][writes as usize] = Stack::here(site);
+        LAST.get()[exec::get().current as usize % MAX_THREADS][kind(writes, atomic)] = Stack::here(site);
     }
 }
 
@@ -37,8 +42,8 @@ pub fn earlier(details: &Details) -> Option<&'static Stack> {
     if !is_on() || details.other_thread as usize >= MAX_THREADS {
         return None;
     }
-    let writes = details.access_bits >> 1 & 1;
-    let stack = &LAST.get()[details.other_thread as usize][writes as usize];
+    let (writes, atomic) = (details.access_bits & 2 != 0, details.access_bits & 8 != 0);
+    let stack = &LAST.get()[details.other_thread as usize][kind(writes, atomic)];
     (stack.len > 0).then_some(stack)
 }
 

@@ -1,11 +1,12 @@
 //! Bad input: what is said, with which exit code, and that nothing hangs and nothing is left behind.
 //!
-//! Programs that cannot be started are in `start.rs`, programs that misbehave in `misbehave.rs`, a tool that is killed or
-//! cannot write in `interrupted.rs`.
+//! Programs that cannot be started are in `start.rs`, programs that misbehave in `misbehave.rs`, libraries that do in
+//! `libraries.rs`, a tool that is killed or cannot write in `interrupted.rs`.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod interrupted;
+mod libraries;
 mod misbehave;
 mod start;
 

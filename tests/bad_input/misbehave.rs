@@ -33,10 +33,22 @@ fn starts_other_programs() {
 #[test]
 fn calls_what_is_not_handled_yet() {
     let includes = "#include <mqueue.h>";
-    let calls = [("pthread_cancel(pthread_self());", "pthread_cancel"), ("mq_unlink(\"/symdpor\");", "mq_unlink")];
+    let asynchronous = "pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL); pthread_cancel(pthread_self());";
+    let calls = [(asynchronous, "pthread_setcanceltype"), ("mq_unlink(\"/symdpor\");", "mq_unlink")];
     for (call, name) in calls {
         misbehaves(&threaded(includes, "", call), 4, &[name]);
     }
+}
+
+#[test]
+fn sends_signals_that_cannot_be_followed() {
+    let includes = "#include <signal.h>\n#include <unistd.h>\nstatic void handler(int signal) { (void)signal; }";
+    let body = "pause();\n    return unused;\n}\n\nstatic void *other(void *unused)\n{";
+    let install = "signal(SIGUSR1, handler);\n    pthread_create(&threads[0], NULL, other, NULL);\n    \
+                   pthread_create(&threads[1], NULL, work, NULL);\n    pthread_kill(threads[1], SIGUSR1);";
+    misbehaves(&threaded(includes, install, body), 4, &["signal 10 to thread 2", "has a handler"]);
+    let wait = "int signal; sigset_t set;\n    sigfillset(&set);\n    sigwait(&set, &signal);";
+    misbehaves(&threaded(includes, "", wait), 4, &["waits for a signal that only another process could send"]);
 }
 
 #[test]

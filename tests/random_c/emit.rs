@@ -6,17 +6,30 @@ use std::fmt::Write;
 
 const PRELUDE: &str = r"#include <assert.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 static atomic_int A[3];
 static int P[2];
 static pthread_mutex_t M[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static pthread_cond_t C = PTHREAD_COND_INITIALIZER;
+static sem_t S;
+static pthread_rwlock_t W = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_barrier_t B;
 static pthread_t T[4];
 static unsigned R[4];
 static _Thread_local int L;
 struct block { int zero, more[3]; };
+
+static const struct timespec *soon(void)
+{
+    static _Thread_local struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_sec++;
+    return &time;
+}
 
 ";
 
@@ -35,7 +48,7 @@ pub fn batch(programs: &[Program]) -> Batch {
             batch.thread(number, thread, code, program.twins);
         }
     }
-    batch.line("int main(int argc, char **argv)\n{\n    switch (argc > 1 ? atoi(argv[1]) : -1) {");
+    batch.line("int main(int argc, char **argv)\n{\n    sem_init(&S, 0, 0);\n    pthread_barrier_init(&B, NULL, 2);\n    switch (argc > 1 ? atoi(argv[1]) : -1) {");
     for number in 0..programs.len() {
         batch.line(&format!("    case {number}: program_{number}_0(NULL); break;"));
     }
@@ -110,7 +123,23 @@ fn statement(instruction: Instruction, program: usize, thread: usize, twins: Opt
         Instruction::TryLock { mutex, if_taken } => {
             format!("if (pthread_mutex_trylock(&M[{mutex}])) goto l{if_taken};")
         }
+        Instruction::LockWithin { mutex, if_late } => {
+            format!("if (pthread_mutex_timedlock(&M[{mutex}], soon())) goto l{if_late};")
+        }
         Instruction::Wait => "pthread_cond_wait(&C, &M[0]);".to_owned(),
+        Instruction::WaitWithin { register } => {
+            format!("r[{register}] = pthread_cond_timedwait(&C, &M[0], soon()) != 0;")
+        }
+        Instruction::Post => "sem_post(&S);".to_owned(),
+        Instruction::Take => "sem_wait(&S);".to_owned(),
+        Instruction::TryTake { if_none } => format!("if (sem_trywait(&S)) goto l{if_none};"),
+        Instruction::TakeWithin { if_late } => format!("if (sem_timedwait(&S, soon())) goto l{if_late};"),
+        Instruction::ReadLock => "pthread_rwlock_rdlock(&W);".to_owned(),
+        Instruction::WriteLock => "pthread_rwlock_wrlock(&W);".to_owned(),
+        Instruction::TryReadLock { if_taken } => format!("if (pthread_rwlock_tryrdlock(&W)) goto l{if_taken};"),
+        Instruction::TryWriteLock { if_taken } => format!("if (pthread_rwlock_trywrlock(&W)) goto l{if_taken};"),
+        Instruction::RwUnlock => "pthread_rwlock_unlock(&W);".to_owned(),
+        Instruction::Barrier => "pthread_barrier_wait(&B);".to_owned(),
         Instruction::Signal => "pthread_cond_signal(&C);".to_owned(),
         Instruction::Broadcast => "pthread_cond_broadcast(&C);".to_owned(),
         Instruction::PlainLoad { register, variable } => format!("r[{register}] = P[{variable}];"),

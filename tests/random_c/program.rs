@@ -53,10 +53,40 @@ pub enum Instruction {
         mutex: usize,
         if_taken: usize,
     },
+    /// The same within a time limit that may pass whenever the mutex is held.
+    LockWithin {
+        mutex: usize,
+        if_late: usize,
+    },
     /// Waits on the one condition variable with mutex 0, which the thread holds.
     Wait,
+    /// The same; the register says whether the time has passed first.
+    WaitWithin {
+        register: usize,
+    },
     Signal,
     Broadcast,
+    /// Puts one into the semaphore, and takes one.
+    Post,
+    Take,
+    TryTake {
+        if_none: usize,
+    },
+    TakeWithin {
+        if_late: usize,
+    },
+    /// The one read-write lock.
+    ReadLock,
+    WriteLock,
+    TryReadLock {
+        if_taken: usize,
+    },
+    TryWriteLock {
+        if_taken: usize,
+    },
+    RwUnlock,
+    /// Waits until two have come.
+    Barrier,
     PlainLoad {
         register: usize,
         variable: usize,
@@ -112,6 +142,11 @@ impl Instruction {
     pub fn moved(self, by: usize) -> Instruction {
         match self {
             Instruction::TryLock { mutex, if_taken } => Instruction::TryLock { mutex, if_taken: if_taken + by },
+            Instruction::LockWithin { mutex, if_late } => Instruction::LockWithin { mutex, if_late: if_late + by },
+            Instruction::TryTake { if_none } => Instruction::TryTake { if_none: if_none + by },
+            Instruction::TakeWithin { if_late } => Instruction::TakeWithin { if_late: if_late + by },
+            Instruction::TryReadLock { if_taken } => Instruction::TryReadLock { if_taken: if_taken + by },
+            Instruction::TryWriteLock { if_taken } => Instruction::TryWriteLock { if_taken: if_taken + by },
             Instruction::JumpUnless { register, value, target } => {
                 Instruction::JumpUnless { register, value, target: target + by }
             }
@@ -170,6 +205,7 @@ pub fn status(hash: u32) -> i32 {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     Status(i32),
+    /// No thread can go on, or those that can come to nothing for ever.
     Deadlock,
     /// The assertion at this thread and instruction.
     Assertion(usize, usize),

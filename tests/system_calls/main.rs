@@ -198,7 +198,6 @@ const REFUSED: [(&str, &str); 23] = [
     ("rename-directory", "calls rename() on"),
     ("flock", "calls flock() on"),
     ("alarm", "calls alarm()"),
-    ("pause", "calls pause()"),
     ("kill-other", "send a signal to 1"),
     ("dispatch", "calls prctl() with option 59"),
     ("set-fs", "calls arch_prctl()"),

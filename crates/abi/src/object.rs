@@ -57,8 +57,29 @@ impl ObjectId {
     }
 
     pub const fn is_channels(self) -> bool {
-        self.0 | 8 == ObjectId::channels(1).0
+        self.0 | 24 == ObjectId::channels(3).0
     }
+
+    /// Pending signals, what threads block and what handles them. Waited for as channels are.
+    pub const SIGNALS: ObjectId = ObjectId::channels(2);
+
+    /// Whether a thread has ended, and shall be cancelled. Of many threads some share one.
+    pub const fn life(thread: u16) -> ObjectId {
+        ObjectId::life_at(ObjectId::life_place(thread))
+    }
+
+    pub(crate) const ALL_LIVES: u8 = 63;
+
+    pub(crate) const fn life_place(thread: u16) -> u8 {
+        (thread % ObjectId::ALL_LIVES as u16) as u8
+    }
+
+    pub(crate) const fn life_at(place: u8) -> ObjectId {
+        ObjectId::new(Region::Special, 3 << 32 | (place as u64) << 3)
+    }
+
+    /// That some thread shall be cancelled.
+    pub const LIVES: ObjectId = ObjectId::life_at(ObjectId::ALL_LIVES);
 
     /// A file, an entry of a directory, an open file's offset: something with a name of many bits.
     pub const fn hashed(hash: u64) -> ObjectId {

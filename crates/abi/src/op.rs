@@ -109,10 +109,23 @@ pub enum OpKind {
     AtomicSection = 54,
     /// One of `arg` ways, chosen by the plan. Depends on nothing. `order` is 0 within an atomic section, whose part it is then.
     Choose = 55,
+    /// A thread ends, in a program that asks whether threads have ended or cancels them. `object` of this and the next ones:
+    /// the thread's life ([`ObjectId::life`]).
+    ThreadEnd = 56,
+    /// Only ever pending: becomes `ThreadJoin` or `TryJoinFailed`.
+    TryJoin = 57,
+    TryJoinFailed = 58,
+    /// `arg`: the thread that shall be cancelled. `object2`: [`ObjectId::LIVES`].
+    ThreadCancel = 59,
+    /// Pending from a `CondWait` that can be cancelled, and enabled once the thread shall be, or has been woken. `arg`: the waiter
+    /// that gets the signal in its place, or `NO_THREAD`.
+    CondCancel = 60,
+    /// Looks whether the thread shall be cancelled; or did so instead of an operation on its objects, and is. `arg`: 1 if it is.
+    CancelPoint = 61,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 56] = [
+    pub const ALL: [OpKind; 62] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -169,6 +182,12 @@ impl OpKind {
         OpKind::FutexWoken,
         OpKind::AtomicSection,
         OpKind::Choose,
+        OpKind::ThreadEnd,
+        OpKind::TryJoin,
+        OpKind::TryJoinFailed,
+        OpKind::ThreadCancel,
+        OpKind::CondCancel,
+        OpKind::CancelPoint,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -186,6 +205,13 @@ pub const TRIED: u32 = 1;
 
 /// `Op::arg` of a `CondWait` or `FutexWait` with a time limit.
 pub const TIMED: u32 = 1;
+
+/// The same of a `CondWait` that can be cancelled; besides.
+pub const MAY_BE_CANCELLED: u32 = 2;
+
+/// `Op::order` of an operation that has no memory order and looks at a thread's life as well: whether its own thread shall be
+/// cancelled, or (the highest) that of any. The other bits are the thread's place in [`ObjectId::life`].
+const LOOKS_AT_LIFE: u8 = 0x80;
 
 /// `Op::mask` of semaphore operations. A semaphore is two queues: the posts in their order and the waits in theirs. The k-th
 /// wait needs the (k - initial value)-th post and nothing else of the posts, so that a post and a wait that are neighbours
@@ -235,6 +261,30 @@ impl Op {
         Op { kind, mask: 0xff, mask2: 0, order: 5, arg: 0, object, object2: ObjectId::NONE }
     }
 
+    /// The same operation of a thread that may be cancelled there: whether it is depends on its life.
+    pub const fn cancellable(self, thread: u16) -> Op {
+        Op { order: LOOKS_AT_LIFE | ObjectId::life_place(thread), ..self }
+    }
+
+    /// The same operation, which wakes threads that may be cancelled.
+    pub const fn wakes_cancellable(self) -> Op {
+        Op { order: LOOKS_AT_LIFE | ObjectId::ALL_LIVES, ..self }
+    }
+
+    const fn looks_at_life(&self) -> bool {
+        self.order & LOOKS_AT_LIFE != 0
+    }
+
+    /// Whether its thread may be cancelled instead.
+    pub const fn may_be_cancelled(&self) -> bool {
+        self.looks_at_life() && self.order & !LOOKS_AT_LIFE != ObjectId::ALL_LIVES
+    }
+
+    fn life(&self) -> Option<(ObjectId, u8, Access)> {
+        let life = ObjectId::life_at(self.order & !LOOKS_AT_LIFE);
+        self.looks_at_life().then_some((life, 0xff, Access::Read))
+    }
+
     /// The class of access to `object`, if it has one.
     pub const fn access(&self) -> Option<Access> {
         Some(match self.kind {
@@ -276,8 +326,13 @@ impl Op {
             OpKind::RwRead => Access::SharedAcquire,
             OpKind::RwTryRead => Access::TryShared,
             OpKind::RwUnlockRead => Access::SharedRelease,
+            OpKind::ThreadEnd | OpKind::ThreadCancel | OpKind::CondCancel => Access::Write,
+            OpKind::TryJoin | OpKind::TryJoinFailed => Access::Read,
+            // A join that tries, or can be cancelled, names the life of the thread.
+            OpKind::ThreadJoin | OpKind::CancelPoint if self.object.0 != 0 => Access::Read,
             OpKind::Waiting
             | OpKind::ThreadJoin
+            | OpKind::CancelPoint
             | OpKind::ProcessExit
             | OpKind::Yield
             | OpKind::BarrierPass
@@ -315,7 +370,7 @@ impl Op {
     pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, u8, Access)> {
         let first = self.access().map(|a| (self.object, self.mask, a));
         let second = self.access2().map(|a| (self.object2, self.mask2, a));
-        [first, second, self.futex_word()].into_iter().flatten()
+        [first, second, self.futex_word(), self.life()].into_iter().flatten()
     }
 
     /// Whether this is a read only because it failed to be a write.
@@ -334,11 +389,18 @@ impl Op {
         if self.futex_word().is_some() || other.futex_word().is_some() {
             return true;
         }
+        if self.looks_at_life() || other.looks_at_life() {
+            return true;
+        }
         self.object.0 == other.object.0 || (a != 0 && (a == other.object.0 || a == b)) || (b != 0 && b == self.object.0)
     }
 
-    /// Whether it is on pipes, sockets or the like, where it may have to wait for what others do.
+    /// Whether it may have to wait for what others do, and its objects do not tell for what: it is on pipes, sockets or the
+    /// like, or can be cancelled.
     pub const fn is_on_channels(&self) -> bool {
+        if self.may_be_cancelled() {
+            return true;
+        }
         let kinds =
             matches!(self.kind, OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange);
         kinds && self.object.is_channels()

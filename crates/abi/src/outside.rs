@@ -20,10 +20,14 @@ pub enum What {
     Poll,
     Shutdown,
     Signal,
+    Send,
+    Wait,
+    Mask,
+    Signals,
 }
 
 impl What {
-    pub const ALL: [(What, &'static str); 16] = [
+    pub const ALL: [(What, &'static str); 20] = [
         (What::Read, "read"),
         (What::Write, "write"),
         (What::Open, "open"),
@@ -40,6 +44,10 @@ impl What {
         (What::Poll, "look what is ready"),
         (What::Shutdown, "shut down"),
         (What::Signal, "take a signal"),
+        (What::Send, "send a signal"),
+        (What::Wait, "wait for a signal"),
+        (What::Mask, "change what is done with signals"),
+        (What::Signals, "ask for pending signals"),
     ];
 
     /// The argument for a descriptor, or for none.

@@ -135,6 +135,10 @@ fn may_be_same(a: &Op, b: &Op) -> bool {
     if moves(a) && moves(b) {
         return true;
     }
+    // One that can be cancelled may turn out as that, or as what it was going to be.
+    if a.may_be_cancelled() && a.order == b.order {
+        return true;
+    }
     // Whether a semaphore lets the thread through decides what it touches.
     let mask = |op: &Op| if family(op.kind) & TAKE != 0 { 0xff } else { op.mask };
     let place = |op: &Op| (op.object, mask(op), op.object2, op.mask2);
@@ -155,10 +159,12 @@ fn family(kind: OpKind) -> u64 {
     const FUTEX_WAIT: u64 = 1 << OpKind::FutexWait as u64;
     const FUTEX_REQUEUE: u64 = 1 << OpKind::FutexRequeue as u64;
     const FUTEX_WAKE: u64 = 1 << OpKind::FutexWake as u64;
+    const TRY_JOIN: u64 = 1 << OpKind::TryJoin as u64;
     let own = 1 << kind as u64;
     match kind {
         OpKind::AtomicLoad | OpKind::AtomicRmw => own | CAS,
         OpKind::MutexLock | OpKind::TryLockFailed => own | TRY,
+        OpKind::ThreadJoin | OpKind::TryJoinFailed => own | TRY_JOIN,
         OpKind::OnceBegin | OpKind::OnceDone => own | ONCE,
         OpKind::RwRead | OpKind::RwReadFailed => own | TRY_READ,
         OpKind::RwWrite | OpKind::RwWriteFailed => own | TRY_WRITE,

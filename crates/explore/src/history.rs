@@ -14,7 +14,7 @@
 
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
-use symdpor_abi::op::{Access, Op, OpKind, TIMED, dependent};
+use symdpor_abi::op::{Access, MAY_BE_CANCELLED, Op, OpKind, dependent};
 use symdpor_trace::{ObjectId, ThreadId, ThreadSet};
 
 /// An event that an operation of another thread could have preceded.
@@ -89,7 +89,8 @@ impl Default for History {
 
 /// Whether an operation waits until its object is free.
 fn waits(op: &Op) -> bool {
-    op.kind == OpKind::OnceDone || matches!(op.access(), Some(Access::Acquire | Access::SharedAcquire))
+    let acquires = matches!(op.access(), Some(Access::Acquire | Access::SharedAcquire));
+    op.kind == OpKind::OnceDone || acquires && !op.may_be_cancelled()
 }
 
 /// Whether an event, which is no acquisition and which an operation that waits depends on, may have left room for that one to go
@@ -134,7 +135,7 @@ impl History {
             return self.push_inside(thread, op);
         }
         self.races(thread, op, enabled, races);
-        self.timeouts(op, position, races);
+        self.timeouts(op, position, enabled, races);
         if let (OpKind::ThreadJoin, Some(target)) = (op.kind, named_thread(op)) {
             self.join(self.last_event(target));
         }
@@ -214,25 +215,34 @@ impl History {
         self.threads.get(thread.index()).is_some_and(|t| t.created_by != NONE || !t.events.is_empty())
     }
 
-    /// A waiter with a time limit that is woken by `op` could have given up before: then it has no such event, and
-    /// nothing else shows that it could.
-    fn timeouts(&self, op: &Op, position: u32, races: &mut Vec<Race>) {
+    /// A waiter with a time limit that is woken by `op` could have given up before, or been cancelled: then it has no such
+    /// event, and nothing else shows that it could.
+    fn timeouts(&self, op: &Op, position: u32, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
         let woken = match op.kind {
-            OpKind::CondSignal | OpKind::FutexWake => named_thread(op).into_iter().collect(),
+            OpKind::CondSignal | OpKind::CondCancel | OpKind::FutexWake => named_thread(op).into_iter().collect(),
             OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp => named_threads(op).collect(),
             OpKind::CondBroadcast | OpKind::FutexWakeAll => self.waiters(op.object),
             _ => return,
         };
         for thread in woken.into_iter().filter(|&t| self.is_waiting(t) && self.has_limit(t)) {
+            if self.waits_to_be_cancelled(thread) && !enabled(position as usize, thread) {
+                continue;
+            }
             let initials = ThreadSet::from_iter([thread]);
             races.push(Race { earlier: position as usize, thread, initials, first: thread });
         }
     }
 
-    /// Whether a thread's last event is a wait with a time limit.
+    /// Whether a thread's last event is a wait that ends early only if the thread is cancelled.
+    fn waits_to_be_cancelled(&self, thread: ThreadId) -> bool {
+        let last = self.events_of(thread).last().and_then(|&e| self.events.get(e as usize));
+        last.is_some_and(|e| e.op.arg == MAY_BE_CANCELLED)
+    }
+
+    /// Whether a thread's last event is a wait with a time limit, or that can be cancelled.
     pub fn has_limit(&self, thread: ThreadId) -> bool {
         let last = self.events_of(thread).last().and_then(|&e| self.events.get(e as usize));
-        last.is_some_and(|e| goes_to_sleep(&e.op) && e.op.arg == TIMED)
+        last.is_some_and(|e| goes_to_sleep(&e.op) && e.op.arg != 0)
     }
 
     /// Whether a thread waits on a condition variable or a futex and has not been woken.
@@ -568,7 +578,9 @@ impl History {
     fn wake(&mut self, op: &Op, position: u32) {
         match (op.kind, named_thread(op)) {
             (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = position,
-            (OpKind::CondSignal | OpKind::FutexWake, Some(waiter)) => self.wake_one(waiter, position),
+            (OpKind::CondSignal | OpKind::CondCancel | OpKind::FutexWake, Some(waiter)) => {
+                self.wake_one(waiter, position);
+            }
             (OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp, _) => {
                 named_threads(op).for_each(|waiter| self.wake_one(waiter, position));
             }
@@ -602,6 +614,7 @@ impl History {
             (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = NONE,
             (
                 OpKind::CondSignal
+                | OpKind::CondCancel
                 | OpKind::CondBroadcast
                 | OpKind::BarrierArrive
                 | OpKind::FutexWake

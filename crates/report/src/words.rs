@@ -78,6 +78,16 @@ fn plain(event: &Event, name: &dyn Fn(ThreadId) -> String) -> String {
         OpKind::FutexWakeOp => format!("futex change and wake{object}, wakes {}", place::threads(event.arg)),
         OpKind::FutexTimeout => format!("futex wait{object}, time is up"),
         OpKind::FutexWoken => format!("woken{object}"),
+        OpKind::ThreadEnd => "end".to_owned(),
+        OpKind::TryJoin => format!("try to join {}", other()),
+        OpKind::TryJoinFailed => format!("try to join {}, which has not ended", other()),
+        OpKind::ThreadCancel => format!("cancel {}", other()),
+        OpKind::CondCancel if event.values.is_some_and(|(_, cancelled)| cancelled != 0) => {
+            format!("wait{object}: is cancelled")
+        }
+        OpKind::CondCancel => format!("wait{object}: is woken"),
+        OpKind::CancelPoint if event.arg != 0 => "is cancelled".to_owned(),
+        OpKind::CancelPoint => "look whether to be cancelled".to_owned(),
     }
 }
 
@@ -200,6 +210,7 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>, name: &dyn Fn
         (OpKind::RwWrite, _) => format!("waits to write-lock{object}"),
         (OpKind::SemWait, _) => format!("waits for semaphore{object}"),
         (OpKind::BarrierArrive | OpKind::BarrierPass, _) => format!("waits for others at barrier{object}"),
+        (OpKind::CondCancel, _) => format!("waits for a signal on{object}"),
         (OpKind::CondTimeout, _) => format!("waits for a signal on{object}, with a time limit"),
         (OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange, _) => {
             format!("waits to{object}")

@@ -5,8 +5,9 @@ use crate::cond;
 use crate::keys;
 use crate::mutex;
 use crate::once;
+use crate::pool;
 use crate::thread::Start;
-use crate::threads;
+use crate::threads::{self, How};
 use crate::unwind;
 use core::arch::naked_asm;
 
@@ -24,7 +25,8 @@ fn result(error: i32) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn thrd_create(out: usize, start: usize, argument: usize) -> i32 {
-    threads::create(out, start, argument, Start::C11, false);
+    let how = How { kind: Start::C11, detached: false, stack: pool::STACK_BYTES };
+    threads::create(out, start, argument, how);
     SUCCESS
 }
 

@@ -5,9 +5,7 @@ use crate::cond;
 use crate::mutex;
 use crate::rwlock::{self, Side};
 use crate::semaphore;
-use crate::spin;
 use crate::spinlock;
-use core::arch::naked_asm;
 
 const CLOCK_REALTIME: i32 = 0;
 const CLOCK_MONOTONIC: i32 = 1;
@@ -20,15 +18,30 @@ macro_rules! with_registers {
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name() -> i32 {
-                naked_asm!(
+                core::arch::naked_asm!(
+                    // The stack is unwound through here if the thread is cancelled.
+                    ".cfi_startproc",
                     "push rbp",
+                    ".cfi_adjust_cfa_offset 8",
+                    ".cfi_offset rbp, -16",
                     "push rbx",
+                    ".cfi_adjust_cfa_offset 8",
+                    ".cfi_offset rbx, -24",
                     "push r12",
+                    ".cfi_adjust_cfa_offset 8",
+                    ".cfi_offset r12, -32",
                     "push r13",
+                    ".cfi_adjust_cfa_offset 8",
+                    ".cfi_offset r13, -40",
                     "push r14",
+                    ".cfi_adjust_cfa_offset 8",
+                    ".cfi_offset r14, -48",
                     "push r15",
+                    ".cfi_adjust_cfa_offset 8",
+                    ".cfi_offset r15, -56",
                     concat!("mov ", $argument, ", rsp"),
                     "sub rsp, 8",
+                    ".cfi_adjust_cfa_offset 8",
                     "call {function}",
                     "test eax, eax",
                     "jz 2f",
@@ -47,13 +60,16 @@ macro_rules! with_registers {
                     "pop rbx",
                     "pop rbp",
                     "ret",
+                    ".cfi_endproc",
                     function = sym $function,
-                    wiped = const spin::WIPED,
+                    wiped = const crate::spin::WIPED,
                 )
             }
         )*
     };
 }
+
+pub(super) use with_registers;
 
 with_registers! {
     pthread_mutex_timedlock => mutex_timed, "rdx";
@@ -75,7 +91,7 @@ with_registers! {
 }
 
 /// The clocks that a time limit may be on.
-fn is_clock(clock: i32) -> bool {
+pub fn is_clock(clock: i32) -> bool {
     matches!(clock, CLOCK_REALTIME | CLOCK_MONOTONIC)
 }
 

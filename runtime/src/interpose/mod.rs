@@ -3,6 +3,7 @@
 //! Nothing in here may call, directly or through libc, what is defined in here.
 
 pub mod c11;
+mod cancel;
 pub mod io;
 pub mod limited;
 pub mod locks;
@@ -13,6 +14,7 @@ pub mod random;
 pub mod raw;
 pub mod refused;
 pub mod shared;
+mod signals;
 pub mod streams;
 pub mod threads;
 pub mod time;

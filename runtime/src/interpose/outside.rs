@@ -2,6 +2,7 @@
 //! without a signal for each, and with nothing that is not instrumented between the call and the transition.
 
 use super::io::result;
+use crate::cancel;
 use crate::syscalls::{emulate, nr};
 
 macro_rules! calls {
@@ -13,10 +14,33 @@ macro_rules! calls {
                 let passed = [$($passed as usize),*];
                 let mut args = [0; 6];
                 args[..passed.len()].copy_from_slice(&passed);
-                result(emulate(nr::$number, args))
+                result(call(nr::$number, args))
             }
         )*
     };
+}
+
+/// The calls within which a thread can be cancelled.
+fn is_point(number: usize) -> bool {
+    matches!(
+        number,
+        nr::openat
+            | nr::creat
+            | nr::close
+            | nr::writev
+            | nr::accept
+            | nr::accept4
+            | nr::connect
+            | nr::sendmsg
+            | nr::recvmsg
+            | nr::poll
+            | nr::select
+            | nr::epoll_wait
+    )
+}
+
+fn call(number: usize, args: [usize; 6]) -> isize {
+    if is_point(number) { cancel::within(|| emulate(number, args)) } else { emulate(number, args) }
 }
 
 const AT_FDCWD: isize = -100;

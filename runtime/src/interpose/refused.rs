@@ -5,7 +5,7 @@
 //! libc's, since that neither waits nor orders anything; using them is refused.
 
 use crate::end::unsupported;
-use crate::syscalls::{self, errno, signals};
+use crate::syscalls::{self, errno};
 use crate::threads::number_of;
 
 fn refuse(name: &str) -> ! {
@@ -17,6 +17,12 @@ fn refuse_timed(name: &str) -> ! {
 }
 
 fn refuse_process(name: &str) -> ! {
+    if let Some(place) = crate::whereabouts::calling_library() {
+        unsupported(format_args!(
+            "the library {} calls {name}(); processes and threads that symdpor did not make are not supported",
+            place.library
+        ));
+    }
     unsupported(format_args!(
         "the program calls {name}(); only the threads of one process are supported, not several processes"
     ))
@@ -42,7 +48,6 @@ macro_rules! refused {
 
 refused! { refuse:
     pthread_mutex_setprioceiling
-    pthread_cancel pthread_tryjoin_np
     mq_open mq_close mq_unlink mq_send mq_receive mq_notify mq_getattr mq_setattr
     aio_read aio_write aio_fsync aio_error aio_return aio_cancel aio_suspend lio_listio
     aio_read64 aio_write64 aio_fsync64 aio_error64 aio_return64 aio_cancel64 aio_suspend64 lio_listio64
@@ -50,7 +55,6 @@ refused! { refuse:
 }
 
 refused! { refuse_timed:
-    pthread_timedjoin_np pthread_clockjoin_np
     mq_timedsend mq_timedreceive
 }
 
@@ -60,27 +64,8 @@ refused! { refuse_process:
 }
 
 refused! { refuse_signal:
-    pause sigpause sigsuspend sigwait sigwaitinfo sigtimedwait pthread_sigqueue
+    sigpause
     timer_create timer_settime timer_gettime timer_getoverrun timer_delete ualarm
-}
-
-/// Whether a thread handle is the running thread's: libc's handle is the address of the thread control block.
-fn is_self(thread: usize) -> bool {
-    thread == crate::sys::context::fs_base()
-}
-
-/// Signals to oneself are delivered; 0 asks whether the thread is there.
-#[unsafe(no_mangle)]
-extern "C" fn pthread_kill(thread: usize, signal: i32) -> i32 {
-    if signal == 0 {
-        return 0;
-    }
-    if !is_self(thread) {
-        unsupported(format_args!(
-            "the program calls pthread_kill() for another thread; only signals that a thread sends itself are supported"
-        ));
-    }
-    -signals::raise(signal as usize) as i32
 }
 
 /// libc would write the name of another thread to a file of the kernel's.

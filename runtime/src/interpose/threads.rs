@@ -12,7 +12,7 @@ use crate::modules;
 use crate::once;
 use crate::pool;
 use crate::thread::Start;
-use crate::threads;
+use crate::threads::{self, How};
 use crate::unwind;
 use core::arch::naked_asm;
 
@@ -28,13 +28,18 @@ unsafe extern "C" {
     fn pthread_attr_getstacksize(attributes: usize, size: *mut usize) -> i32;
 }
 
-fn check_stack(attributes: usize) {
+/// How large a stack the program wants.
+fn stack_size(attributes: usize) -> usize {
     let mut size = 0;
     // SAFETY: libc reads the program's attributes.
-    if attributes != 0 && unsafe { pthread_attr_getstacksize(attributes, &mut size) } == 0 && size > pool::STACK_BYTES {
+    if attributes == 0 || unsafe { pthread_attr_getstacksize(attributes, &mut size) } != 0 {
+        return pool::STACK_BYTES;
+    }
+    if size > pool::STACK_BYTES {
         let most = pool::STACK_BYTES >> 20;
         end::unsupported(format_args!("a thread wants a stack of {size} bytes; symdpor gives it {most} MiB"));
     }
+    size
 }
 
 fn is_detached(attributes: usize) -> bool {
@@ -45,8 +50,8 @@ fn is_detached(attributes: usize) -> bool {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pthread_create(out: usize, attributes: usize, start: usize, argument: usize) -> i32 {
-    check_stack(attributes);
-    threads::create(out, start, argument, Start::Posix, is_detached(attributes));
+    let how = How { kind: Start::Posix, detached: is_detached(attributes), stack: stack_size(attributes) };
+    threads::create(out, start, argument, how);
     0
 }
 

@@ -1,5 +1,7 @@
 //! Clocks and sleeping. libc's versions read the clock without a system call (vDSO), so they are replaced as functions.
 
+use super::limited::with_registers;
+use crate::cancel;
 use crate::syscalls::errno::{self, EINVAL};
 use crate::syscalls::time::{self, SECOND, Timespec};
 
@@ -77,46 +79,62 @@ extern "C" fn timespec_getres(to: Pointer, base: i32) -> i32 {
     base
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn nanosleep(request: *const Timespec, _remaining: Pointer) -> i32 {
+// They need the caller's registers, to see whether a loop that does nothing but sleep comes round.
+with_registers! {
+    nanosleep => sleep_relative, "rdx";
+    clock_nanosleep => sleep_on_clock, "r8";
+    thrd_sleep => sleep_c11, "rdx";
+    usleep => sleep_microseconds, "rsi";
+    sleep => sleep_seconds, "rsi";
+}
+
+extern "C" fn sleep_relative(request: *const Timespec, _remaining: Pointer, registers: usize) -> i32 {
     const CLOCK_MONOTONIC: i32 = 1;
-    errno::result(sleep_for(CLOCK_MONOTONIC, false, get(request)))
+    errno::result(sleep_for(CLOCK_MONOTONIC, false, get(request), registers))
 }
 
 /// Returns the error instead of setting `errno`, as POSIX has it.
-#[unsafe(no_mangle)]
-extern "C" fn clock_nanosleep(clock: i32, flags: i32, request: *const Timespec, _remaining: Pointer) -> i32 {
+extern "C" fn sleep_on_clock(
+    clock: i32,
+    flags: i32,
+    request: *const Timespec,
+    _remaining: Pointer,
+    registers: usize,
+) -> i32 {
     const TIMER_ABSTIME: i32 = 1;
-    -sleep_for(clock, flags & TIMER_ABSTIME != 0, get(request)) as i32
+    -sleep_for(clock, flags & TIMER_ABSTIME != 0, get(request), registers) as i32
 }
 
 /// C11: 0, or less than -1 for an error.
-#[unsafe(no_mangle)]
-extern "C" fn thrd_sleep(request: *const Timespec, _remaining: Pointer) -> i32 {
+extern "C" fn sleep_c11(request: *const Timespec, _remaining: Pointer, registers: usize) -> i32 {
     const CLOCK_REALTIME: i32 = 0;
-    if sleep_for(CLOCK_REALTIME, false, get(request)) == 0 { 0 } else { -2 }
+    if sleep_for(CLOCK_REALTIME, false, get(request), registers) == 0 { 0 } else { -2 }
 }
 
-fn sleep_for(clock: i32, absolute: bool, request: Timespec) -> isize {
+fn sleep_for(clock: i32, absolute: bool, request: Timespec, registers: usize) -> isize {
     match time::time_until(clock, absolute, request) {
         Ok(nanoseconds) => {
-            time::sleep(nanoseconds);
+            pass(nanoseconds, registers);
             0
         }
         Err(error) => error,
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn usleep(microseconds: u32) -> i32 {
-    time::sleep(microseconds as u64 * 1_000);
+/// Time passes, others go first, and the thread may be cancelled.
+fn pass(nanoseconds: u64, registers: usize) {
+    time::sleep(nanoseconds);
+    cancel::test(Some(registers));
+}
+
+extern "C" fn sleep_microseconds(microseconds: u32, registers: usize) -> i32 {
+    pass(microseconds as u64 * 1_000, registers);
     0
 }
 
 /// Returns the seconds that were left: nothing interrupts it.
-#[unsafe(no_mangle)]
-extern "C" fn sleep(seconds: u32) -> u32 {
-    time::sleep(seconds as u64 * SECOND);
+extern "C" fn sleep_seconds(seconds: u32, registers: usize) -> u32 {
+    pass(seconds as u64 * SECOND, registers);
     0
 }
 

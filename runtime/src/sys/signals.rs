@@ -96,15 +96,21 @@ extern "C" fn on_fault(signal: i32, info: &SignalInfo, context: &mut UserContext
     const WRITE: usize = 2;
     let writes = context.registers[REG_ERR] & WRITE != 0;
     // A positive code comes from the kernel's fault handler and carries the address.
-    if signal == SIGSEGV && info.code > 0 && info.code < 0x80 && writes && crate::snapshot::on_write_fault(info.address)
+    let beyond = crate::stack::is_beyond_wanted(info.address);
+    if signal == SIGSEGV
+        && !beyond
+        && info.code > 0
+        && info.code < 0x80
+        && writes
+        && crate::snapshot::on_write_fault(info.address)
     {
         return;
     }
     crate::end::crashed(signal, info, context);
 }
 
-extern "C" fn on_watchdog(_: i32, _: &SignalInfo, _: &mut UserContext) {
-    crate::end::watchdog();
+extern "C" fn on_watchdog(_: i32, _: &SignalInfo, context: &mut UserContext) {
+    crate::end::watchdog(context);
 }
 
 /// Installs the handlers and their stack; false if the kernel refuses.

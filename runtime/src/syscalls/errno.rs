@@ -2,6 +2,8 @@
 
 pub const EPERM: isize = -1;
 pub const ENOENT: isize = -2;
+pub const ESRCH: isize = -3;
+pub const EINTR: isize = -4;
 pub const EAGAIN: isize = -11;
 pub const EBADF: isize = -9;
 pub const ECHILD: isize = -10;

@@ -6,7 +6,9 @@ use super::files::{self, STATFS_BYTES};
 use super::kernel::{Len, Output};
 use super::names::{HIGHEST, nr};
 use super::refusal::Reason;
-use super::{alias, channels, fcntl, futex, memory, openat, overlay, poll, process, random, signals, time};
+use super::{
+    alias, channels, fcntl, futex, memory, openat, overlay, poll, process, random, signal_waits, signals, time,
+};
 
 pub enum Rule {
     /// Always the same answer, without the kernel.
@@ -178,9 +180,11 @@ fn signals(number: usize) -> Option<Rule> {
         nr::tkill => Do(signals::tkill),
         nr::tgkill => Do(signals::tgkill),
         nr::rt_sigqueueinfo => Do(signals::rt_sigqueueinfo),
-        nr::pause | nr::rt_sigsuspend | nr::rt_sigtimedwait | nr::signalfd | nr::signalfd4 | nr::rt_tgsigqueueinfo => {
-            Never(Reason::Signal)
-        }
+        nr::rt_tgsigqueueinfo => Do(signals::rt_tgsigqueueinfo),
+        nr::rt_sigtimedwait => Do(signal_waits::rt_sigtimedwait),
+        nr::rt_sigsuspend => Do(signal_waits::rt_sigsuspend),
+        nr::pause => Do(signal_waits::pause),
+        nr::signalfd | nr::signalfd4 => Never(Reason::Signal),
         nr::rt_sigreturn => Never(Reason::Interferes),
         _ => return None,
     })

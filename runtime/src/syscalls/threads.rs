@@ -35,6 +35,11 @@ impl<T: Copy> PerThread<T> {
         }
     }
 
+    /// What main had set when the snapshot was taken.
+    pub fn at_start(&self) -> Option<T> {
+        *self.start.get()
+    }
+
     pub fn set(&self, thread: usize, value: T) {
         if is_taken() {
             // Others cannot see it, but it is part of what the thread is, and not looked at otherwise.

@@ -8,7 +8,7 @@
 use super::state;
 use crate::cell::Global;
 use crate::snapshot::is_taken;
-use crate::{exec, sched};
+use crate::{cancel, exec, sched};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_abi::outside::What;
@@ -52,7 +52,8 @@ pub fn take_when(op: Op, ready: Option<Test>) {
         crate::footprint::identified(sched::current());
     }
     let address = ready.as_ref().map_or(0, |test| test as *const Test as usize);
-    sched::visible(op, address, 0);
+    sched::visible(cancel::point_within(op), address, 0);
+    cancel::look();
     crate::spin::changed();
 }
 

@@ -10,9 +10,13 @@
 //! - [`exchange`]: the renaming of the twins.
 //! - [`left_out`]: the state in which a branch is left out.
 //! - [`order`]: what each thread knows of plain accesses.
+//! - [`joins`]: whom joins tell apart.
+//! - [`alike`]: whether what came before relates to both in the same way.
 //! - [`past`]: the accesses and local states of the current execution.
 
+mod alike;
 mod exchange;
+mod joins;
 mod left_out;
 mod order;
 mod origin;
@@ -23,9 +27,10 @@ mod summary;
 pub mod timer;
 
 use crate::history::{History, Known, named_thread};
+use alike::Branch;
 use exchange::Exchange;
 use left_out::LeftOut;
-use past::{Branch, Past, Twins};
+use past::{Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
 use summary::{Entry, Summary, plain_op};
@@ -308,7 +313,6 @@ impl Symmetry {
             Twins::Ask => return Answer::Ask,
         };
         let (actor, op) = (exchange.thread(actor), exchange.op(&op));
-        // Which wait takes which post is not exchanged with the threads as the rule has it.
         if summary.is_partial() {
             return Answer::No;
         }
@@ -318,8 +322,7 @@ impl Symmetry {
             return Answer::No;
         }
         let moved = history.moved_since(since);
-        let branch =
-            Branch { summary: &summary, since: since as u32, moved: &moved, history, elsewhere: since != position };
+        let branch = Branch { summary: &summary, since: since as u32, moved: &moved, history };
         if !self.past.is_alike(&branch, &exchange, (actor, &op), &self.rule) {
             self.counters.past_differs += 1;
             return Answer::No;

@@ -2,45 +2,25 @@
 
 use crate::history::{History, named_thread};
 use crate::symmetry::exchange::{Exchange, Pair};
+use crate::symmetry::joins::{Join, Run, closes};
 use crate::symmetry::left_out::After;
-use crate::symmetry::order::{Bound, Clock, Order, after_epoch, op_epoch, tail_epoch};
-use crate::symmetry::origin::{Origin, TRACKED, Via};
-use crate::symmetry::rule::Rule;
-use crate::symmetry::summary::{PlainEntry, Summary};
+use crate::symmetry::order::{Bound, Order, after_epoch, op_epoch, tail_epoch};
+use crate::symmetry::origin::{Origin, TRACKED};
+use crate::symmetry::summary::Summary;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
 use symdpor_abi::object::{ObjectId, Region};
 use symdpor_abi::op::Access;
 use symdpor_trace::saved::{Reader, Saved};
-use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadMemory, ThreadSet, saved};
+use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, ThreadMemory, saved};
 
 /// An access of the current execution.
 #[derive(Clone, Copy)]
-struct Logged {
-    epoch: u32,
-    access: PlainAccess,
-    atomic: bool,
-}
-
-/// What the rest of a run of joins came to in an execution that was not cut off before its end. Which threads it joins
-/// is decided by the joiner's local state, and by what it reads in between.
-struct Run {
-    targets: ThreadSet,
-    /// Its plain accesses between the joins, and whether results were used.
-    between: Vec<PlainAccess>,
-    results: bool,
-}
-
-/// A join of the current execution.
-#[derive(Clone, Copy)]
-struct Join {
-    position: u32,
-    joiner: ThreadId,
-    target: ThreadId,
-    /// Whether the joiner's next operation is something else.
-    closes: bool,
-    result: Option<u64>,
+pub struct Logged {
+    pub epoch: u32,
+    pub access: PlainAccess,
+    pub atomic: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -85,18 +65,18 @@ const QUESTIONS: u8 = 2;
 pub struct Past {
     /// Per thread, in the order of the events that left them.
     locals: Vec<Vec<Local>>,
-    accesses: Vec<Vec<Logged>>,
-    joins: Vec<Join>,
+    pub(super) accesses: Vec<Vec<Logged>>,
+    pub(super) joins: Vec<Join>,
     /// By the joiner's local state before a join.
-    runs: FxHashMap<LocalState, Run>,
+    pub(super) runs: FxHashMap<LocalState, Run>,
     /// Blocks, by the position of the event that allocated them.
     blocks: Vec<(u32, ObjectId, u64)>,
     events: Vec<Event>,
     /// Whether two threads have ever had the same local state, and as long as they have not, who had which.
     twins: bool,
     seen: FxHashMap<LocalState, ThreadId>,
-    least: Order,
-    most: Order,
+    pub(super) least: Order,
+    pub(super) most: Order,
 }
 
 impl Default for Past {
@@ -130,7 +110,7 @@ fn drop_last<T>(list: &mut Vec<T>, late: impl Fn(&T) -> bool) {
 }
 
 /// The accesses of an atomic operation.
-fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAccess> {
+pub fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAccess> {
     let write = match op.kind {
         OpKind::AtomicLoad => Some(false),
         OpKind::AtomicStore | OpKind::AtomicRmw | OpKind::AtomicCas => Some(true),
@@ -143,19 +123,6 @@ fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAcces
         PlainAccess { thread, object, granules: 1, mask, write }
     });
     [Some((op.object, op.mask)), second].into_iter().flatten().filter_map(access).chain(word)
-}
-
-/// Whether an operation is a plain access that was made visible.
-fn is_plain(kind: OpKind) -> bool {
-    matches!(kind, OpKind::PlainLoad | OpKind::PlainStore)
-}
-
-/// Whether the thread's operation after the step at `position` is no join. Plain accesses do not count.
-fn closes(position: usize, execution: &Execution) -> bool {
-    let thread = execution.steps[position].thread;
-    let mine = execution.steps[position + 1..].iter().filter(|s| s.thread == thread).map(|s| s.op.kind);
-    let pending = execution.pending.iter().filter(|p| p.thread == thread).map(|p| p.op.kind);
-    mine.chain(pending).find(|k| !is_plain(*k)) != Some(OpKind::ThreadJoin)
 }
 
 impl Past {
@@ -313,140 +280,11 @@ impl Past {
         }
     }
 
-    /// Notes in `after` which threads have been joined by an event that `known` tells of.
-    pub fn joined(&self, known: impl Fn(ThreadId, u32) -> bool, after: &mut [u32; TRACKED]) {
-        for join in self.joins.iter().filter(|j| known(j.joiner, j.position)) {
-            if let Some(mine) = after.get_mut(join.target.index()) {
-                *mine = (*mine).max(join.position + 1);
-            }
-        }
-    }
-
-    /// The joins of a thread's run that its last join belongs to, the last first, up to and including `position`.
-    fn run(&self, joiner: ThreadId, position: u32) -> impl Iterator<Item = &Join> {
-        let own = self.joins.iter().rev().filter(move |j| j.joiner == joiner && j.position <= position);
-        own.enumerate().take_while(|(i, j)| *i == 0 || !j.closes).map(|(_, j)| j)
-    }
-
-    /// What the join at `position`, if it is one, tells apart.
-    pub fn joins(
-        &mut self,
-        position: usize,
-        thread: ThreadId,
-        results: bool,
-        summary: &mut Summary,
-        history: &History,
-    ) {
-        let run: Vec<Join> = self.run(thread, position as u32).copied().collect();
-        let Some((last, before)) = run.split_first() else { return };
-        if last.closes {
-            let targets: ThreadSet = run.iter().map(|j| j.target).collect();
-            summary.add_group(&targets);
-            self.remember_run(thread, &run, history);
-        } else {
-            self.accesses_of(position).filter(|a| a.thread == thread).for_each(|a| summary.add_between(a));
-        }
-        for join in before.iter().filter(|j| results && j.result != last.result) {
-            summary.add_apart(join.target, last.target);
-        }
-    }
-
-    /// Adds a visible plain access to what lies between two joins, if it does.
-    pub fn plain_in_run(&self, position: usize, thread: ThreadId, op: &Op, summary: &mut Summary) {
-        let last = self.joins.iter().rev().find(|j| j.joiner == thread && (j.position as usize) < position);
-        if is_plain(op.kind) && last.is_some_and(|j| !j.closes) {
-            let write = op.kind == OpKind::PlainStore;
-            summary.add_between(PlainAccess { thread, object: op.object, granules: 1, mask: op.mask, write });
-        }
-    }
-
-    /// Whether a run has visible plain accesses between its joins.
-    fn has_plain(run: &[Join], joiner: ThreadId, history: &History) -> bool {
-        let (Some(last), Some(first)) = (run.first(), run.last()) else { return false };
-        let inside = |p: &&u32| first.position < **p && **p < last.position;
-        history.events_of(joiner).iter().filter(inside).count() + 2 > run.len().max(2)
-    }
-
-    /// Notes how a run went, for executions in which it does not come to its end. `run`: the last join first.
-    fn remember_run(&mut self, joiner: ThreadId, run: &[Join], history: &History) {
-        let plain = Past::has_plain(run, joiner, history);
-        let (mut targets, mut between, mut results) = (ThreadSet::new(), Vec::new(), plain);
-        for (i, join) in run.iter().enumerate() {
-            targets.insert(join.target);
-            results |= join.result.is_some();
-            if i > 0 {
-                between.extend(self.accesses_of(join.position as usize).filter(|a| a.thread == joiner));
-            }
-            let Some(local) = self.local_before(joiner, join.position) else { continue };
-            let known = self.runs.entry(local).or_insert_with(|| Run {
-                targets: targets.clone(),
-                between: Vec::new(),
-                results: false,
-            });
-            known.targets.retain(|t| targets.contains(t));
-            let new: Vec<PlainAccess> = between.iter().filter(|a| !known.between.contains(a)).copied().collect();
-            known.between.extend(new);
-            known.results |= results;
-        }
-    }
-
-    /// Whether the thread has made visible plain accesses since the last join of a run.
-    fn pending_plain(&self, joiner: ThreadId, run: &[Join], history: &History) -> bool {
-        run.first().is_some_and(|j| history.events_of(joiner).last().is_some_and(|&e| e > j.position))
-    }
-
-    /// A thread's local state before its event at `position`.
-    fn local_before(&self, thread: ThreadId, position: u32) -> Option<LocalState> {
-        let list = self.locals.get(thread.index())?;
-        let at = list.partition_point(|l| l.position < position);
-        list[..at].last().map(|l| l.state).filter(|l| l.is_known())
-    }
-
     /// The blocks that the event at `position` has allocated.
     pub fn blocks_of(&self, position: usize) -> &[(u32, ObjectId, u64)] {
         let start = self.blocks.partition_point(|b| (b.0 as usize) < position);
         let end = self.blocks.partition_point(|b| (b.0 as usize) <= position);
         &self.blocks[start..end]
-    }
-
-    /// The thread is blocked joining `target` where nothing goes on: threads that have ended are told apart from that one,
-    /// except those joined just before it, if nothing but reading has been done meanwhile.
-    ///
-    /// Those that the run would have joined after it are not told apart either, if that is known.
-    pub fn blocked_join(
-        &self,
-        (thread, target): (ThreadId, ThreadId),
-        ended: &ThreadSet,
-        summary: &mut Summary,
-        history: &History,
-    ) {
-        let open = |j: &&Join| !j.closes;
-        let last = self.joins.iter().rev().find(|j| j.joiner == thread).filter(open).map(|j| j.position);
-        let run: Vec<&Join> = last.map_or(Vec::new(), |p| self.run(thread, p).collect());
-        let inside = run.iter().flat_map(|j| self.accesses_of(j.position as usize)).filter(|a| a.thread == thread);
-        let before: Vec<PlainAccess> = inside.collect();
-        let owned: Vec<Join> = run.iter().map(|j| **j).collect();
-        let plain = Past::has_plain(&owned, thread, history) || self.pending_plain(thread, &owned, history);
-        let joined = !plain && !run.iter().any(|j| j.result.is_some()) && !before.iter().any(|a| a.write);
-        let known = self.local_before(thread, u32::MAX).and_then(|l| self.runs.get(&l));
-        let known = known.filter(|r| !r.results && !r.between.iter().any(|a| a.write));
-        for other in ended.iter() {
-            if joined && run.iter().any(|j| j.target == other) {
-                before.iter().for_each(|a| summary.add_between(*a));
-            } else if let Some(known) = known.filter(|r| r.targets.contains(other)) {
-                known.between.iter().for_each(|a| summary.add_between(*a));
-            } else {
-                summary.add_apart(target, other);
-            }
-        }
-        // Whoever was joined in this run has ended, and others have not: as long as the run does not join those too, that tells.
-        let exists = |t: &ThreadId| *t != thread && history.exists(*t) && !ended.contains(*t);
-        for other in (0..history.threads()).map(|t| ThreadId(t as u16)).filter(exists) {
-            let follows = other == target || known.is_some_and(|r| r.targets.contains(other));
-            if !joined || !follows {
-                run.iter().for_each(|j| summary.add_apart(j.target, other));
-            }
-        }
     }
 
     /// Brings both orders up to the current state.
@@ -455,43 +293,11 @@ impl Past {
         catch_up(&mut self.most, history);
     }
 
-    /// Whether plain accesses between two joins of a run meet others, of the branch or from before it.
-    pub fn between_matters(&self, summary: &Summary) -> bool {
-        let conflicts =
-            |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
-        summary.between().iter().any(|between| {
-            let branch = summary.plain().iter().any(|e| conflicts(between, &e.access));
-            let visible = || {
-                let ops = summary.visible().iter().flat_map(|e| atomic_accesses(e.thread, &e.op));
-                ops.into_iter().any(|a| conflicts(between, &a))
-            };
-            let known = component_of(&self.least, between.thread);
-            let before = || {
-                let unknown = |l: &&Logged| l.epoch > known(l.access.thread);
-                self.accesses.iter().flatten().filter(unknown).any(|l| conflicts(between, &l.access))
-            };
-            branch || visible() || before()
-        })
-    }
-
-    /// Whether no access before the branch relates otherwise to what would happen in it than it does to what happened in
-    /// the twin's.
-    ///
-    /// `first`: who would begin it, and with what. If it is neither of the twins, it goes on in the same state for both.
-    pub fn is_alike(&self, branch: &Branch<'_>, exchange: &Exchange, first: (ThreadId, &Op), rule: &Rule) -> bool {
-        if !rule.plain {
-            return true;
-        }
-        let (twin, thread) = (exchange.one, exchange.other);
-        let (known_now, known_then) = match first {
-            (actor, op) if actor == thread => {
-                (self.least.clock_after(thread, op), self.most.clock_after(twin, &exchange.op(op)))
-            }
-            _ => (self.least.clock(thread), self.most.clock(twin)),
-        };
-        let view = View { past: self, branch, exchange, rule, known_now };
-        view.unchanged(twin, &known_then, thread, &view.known_now)
-            && view.unchanged(thread, &self.most.clock(thread), twin, &self.least.clock(twin))
+    /// A thread's local state before its event at `position`.
+    pub(super) fn local_before(&self, thread: ThreadId, position: u32) -> Option<LocalState> {
+        let list = self.locals.get(thread.index())?;
+        let at = list.partition_point(|l| l.position < position);
+        list[..at].last().map(|l| l.state).filter(|l| l.is_known())
     }
 }
 
@@ -499,24 +305,6 @@ fn catch_up(order: &mut Order, history: &History) {
     order.truncate(history.len());
     while let Some((thread, op)) = history.event(order.len()) {
         order.push(thread, op);
-    }
-}
-
-/// The twin's branch.
-pub struct Branch<'a> {
-    pub summary: &'a Summary,
-    /// Where it was explored, and who has moved since then.
-    pub since: u32,
-    pub moved: &'a ThreadSet,
-    pub history: &'a History,
-    /// It was explored from another state.
-    pub elsewhere: bool,
-}
-
-impl Branch<'_> {
-    /// Whether something is still to come.
-    fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
-        origin.last > self.history.number(thread)
     }
 }
 
@@ -535,96 +323,7 @@ fn corresponding(a: &ThreadMemory, b: &ThreadMemory) -> Option<Vec<Pair>> {
     Some(pairs.chain([stacks]).collect())
 }
 
-fn component_of(order: &Order, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {
-    let clock = order.clock(thread);
-    move |of| if of == thread { u32::MAX } else { order.component(&clock, of) }
-}
-
-struct View<'a> {
-    past: &'a Past,
-    branch: &'a Branch<'a>,
-    exchange: &'a Exchange,
-    rule: &'a Rule,
-    /// What the skipped thread would know after its first operation.
-    known_now: Clock,
-}
-
-impl View<'_> {
-    /// No access that `before` knows of and `after` does not would race in the branch.
-    fn unchanged(&self, before: ThreadId, known: &Clock, after: ThreadId, known_after: &Clock) -> bool {
-        for (t, log) in self.past.accesses.iter().enumerate() {
-            let of = ThreadId(t as u16);
-            let upper = if of == before { u32::MAX } else { self.past.most.component(known, of) };
-            let lower = if of == after { u32::MAX } else { self.past.least.component(known_after, of) };
-            if upper <= lower {
-                continue;
-            }
-            let start = log.partition_point(|l| l.epoch <= lower);
-            let any = self.branch.elsewhere && self.rule.selective;
-            let counts = |l: &Logged| if any { !l.atomic || self.rule.mixed } else { self.would_race(l) };
-            if log[start..].iter().take_while(|l| l.epoch <= upper).any(counts) {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn would_race(&self, logged: &Logged) -> bool {
-        let access = &logged.access;
-        let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
-        let summary = self.branch.summary;
-        if (!logged.atomic || self.rule.mixed)
-            && summary
-                .plain()
-                .iter()
-                .any(|e| conflicts(&self.exchange.access(&e.access)) && self.is_unordered(logged, e))
-        {
-            return true;
-        }
-        if !logged.atomic && self.rule.mixed {
-            let ahead = summary.visible().iter().filter(|e| self.branch.is_ahead(e.thread, &e.origin));
-            let ops = ahead.flat_map(|e| atomic_accesses(e.thread, &e.op));
-            let mut others = ops.map(|a| self.exchange.access(&a)).filter(conflicts);
-            return others.any(|a| self.is_unknown(logged, a.thread));
-        }
-        false
-    }
-
-    /// Whether a plain access of the branch, with the threads exchanged, would not be ordered after the logged one.
-    fn is_unordered(&self, logged: &Logged, entry: &PlainEntry) -> bool {
-        let (by, of, origin) = (entry.access.thread, logged.access.thread, &entry.origin);
-        if !self.is_unknown(logged, self.exchange.thread(by)) || !self.branch.is_ahead(by, origin) {
-            return false;
-        }
-        let came_before = origin.after(self.branch.since, by).filter(|t| !self.branch.moved.contains(*t));
-        if came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged)) {
-            return false;
-        }
-        // Nobody has moved since: the objects are as they were.
-        let mut through = origin.via(self.branch.since).filter(|_| self.branch.moved.is_empty());
-        !through.any(|via| self.is_released(&Via { object: self.exchange.object(via.object), ..via }, logged))
-    }
-
-    fn is_released(&self, via: &Via, logged: &Logged) -> bool {
-        let least = &self.past.least;
-        least.released_to(via).is_some_and(|c| least.component(c, logged.access.thread) >= logged.epoch)
-    }
-
-    fn is_unknown(&self, logged: &Logged, thread: ThreadId) -> bool {
-        let third = thread != self.exchange.one && thread != self.exchange.other;
-        thread != logged.access.thread && (self.rule.third || !third) && !self.knows(thread, logged)
-    }
-
-    fn knows(&self, thread: ThreadId, logged: &Logged) -> bool {
-        let of = logged.access.thread;
-        let clock = if thread == self.exchange.other { self.known_now } else { self.past.least.clock(thread) };
-        self.past.least.component(&clock, of) >= logged.epoch
-    }
-}
-
 saved!(Logged { epoch, access, atomic });
-saved!(Run { targets, between, results });
-saved!(Join { position, joiner, target, closes, result });
 saved!(Event { identified });
 saved!(Local { position, state, memory, refused, asked_at });
 

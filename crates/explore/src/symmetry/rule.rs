@@ -20,9 +20,6 @@ pub struct Rule {
     pub results: bool,
     /// Twins of sleeping threads are left out too. Needed for no verdict.
     pub sleepers: bool,
-    /// But only those whose pasts agree in every access: leaving out more costs more than it saves, because races with what is
-    /// left out are reversed on suspicion. Needed for no verdict.
-    pub selective: bool,
 }
 
 impl Rule {
@@ -36,7 +33,6 @@ impl Rule {
         pending_joins: true,
         results: true,
         sleepers: true,
-        selective: true,
     };
 
     /// That of the paper: twins are as good as each other. Not sound.
@@ -50,6 +46,5 @@ impl Rule {
         pending_joins: false,
         results: false,
         sleepers: false,
-        selective: false,
     };
 }

@@ -30,7 +30,7 @@ fn class(execution: &Execution) -> Vec<[u32; 3]> {
 }
 
 /// The classes of the executions that ran to an end, and how many executions that were.
-fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Option<(BTreeSet<Vec<[u32; 3]>>, u64)> {
+pub fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Option<(BTreeSet<Vec<[u32; 3]>>, u64)> {
     let mut found = BTreeSet::new();
     let mut plan = explorer.first();
     for _ in 0..limit {

@@ -73,10 +73,14 @@ pub enum Kind {
     /// Choices, assumptions and atomic sections.
     Authors,
     Queues,
+    /// Joins that try.
+    Lives,
+    /// Cancellation.
+    Cancels,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 20] = [
+    pub const ALL: [Kind; 22] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -97,6 +101,8 @@ impl Kind {
         Kind::SharedTwins,
         Kind::Authors,
         Kind::Queues,
+        Kind::Lives,
+        Kind::Cancels,
     ];
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
@@ -228,6 +234,24 @@ impl Kind {
                 G::locked,
                 G::check,
             ],
+            Kind::Lives => {
+                &[G::atom, G::plain, G::branch_plain, G::branch, G::locked, G::try_join, G::try_join, G::spawn_and_try]
+            }
+            Kind::Cancels => &[
+                G::cancel,
+                G::cancel,
+                G::test_cancel,
+                G::wait,
+                G::limited_wait,
+                G::notify,
+                G::one_token,
+                G::queue,
+                G::try_join,
+                G::spawn_and_try,
+                G::atom,
+                G::plain,
+                G::locked,
+            ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
         }
@@ -295,7 +319,7 @@ impl Generator {
             codes.push(code);
         }
         // Code that only other threads start.
-        if matches!(self.kind, Kind::Creation | Kind::Twins) {
+        if matches!(self.kind, Kind::Creation | Kind::Twins | Kind::Lives | Kind::Cancels) {
             codes.push(self.body());
         }
         codes[0] = self.main(workers);
@@ -477,6 +501,45 @@ impl Generator {
             _ => {}
         }
         code.push(Instr::Unlock(m));
+    }
+
+    fn any_handle(&mut self) -> u8 {
+        self.rng.byte(self.workers)
+    }
+
+    fn try_join(&mut self, code: &mut Vec<Instr>) {
+        let r = self.reg();
+        code.push(Instr::TryJoin(r, self.any_handle()));
+        code.push(Instr::If(r, self.rng.value(2), 1));
+        self.atom_or_plain(code);
+    }
+
+    fn spawn_and_try(&mut self, code: &mut Vec<Instr>) {
+        let (r, handle) = (self.reg(), 4 + self.rng.byte(2));
+        code.push(Instr::Create(self.workers as u8 + 1, handle));
+        code.push(if self.rng.percent(50) { Instr::TryJoin(r, handle) } else { Instr::Cancel(handle) });
+        if self.rng.percent(50) {
+            code.push(Instr::If(r, self.rng.value(2), 1));
+            self.atom_or_plain(code);
+        }
+    }
+
+    fn cancel(&mut self, code: &mut Vec<Instr>) {
+        code.push(match self.rng.below(8) {
+            0 => Instr::CancelSelf,
+            1 => Instr::CancelState(self.rng.percent(50)),
+            _ => Instr::Cancel(self.any_handle()),
+        });
+    }
+
+    fn test_cancel(&mut self, code: &mut Vec<Instr>) {
+        if self.rng.percent(20) {
+            code.push(Instr::CancelState(false));
+            self.atom(code);
+            code.push(Instr::CancelState(true));
+        }
+        code.push(Instr::TestCancel);
+        self.atom_or_plain(code);
     }
 
     fn both_orders(&mut self, code: &mut Vec<Instr>) {

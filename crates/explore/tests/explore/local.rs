@@ -1,5 +1,6 @@
 //! The local state of a machine's thread: its residual code, and those of its registers and handles that are still read.
 
+use crate::lives::Lives;
 use crate::machine::{Phase, State};
 use crate::program::{Instr, Program};
 use std::hash::{Hash, Hasher};
@@ -20,7 +21,8 @@ fn uses(instr: Instr) -> (u32, u32) {
         Instr::Take(r, _) | Instr::TakeNow(r, _) | Instr::Look(r) => (0, reg(r)),
         Instr::Create(_, h) => (0, handle(h)),
         Instr::Join(h) => (handle(h), 0),
-        Instr::JoinResult(r, h) => (handle(h), reg(r)),
+        Instr::JoinResult(r, h) | Instr::TryJoin(r, h) => (handle(h), reg(r)),
+        Instr::Cancel(h) => (handle(h), 0),
         Instr::Loop(..) => (COUNTER, 0),
         Instr::Again(r, ..) => (reg(r), 0),
         _ => (0, 0),
@@ -101,7 +103,8 @@ fn residual(code: &[Instr], at: usize) -> u64 {
 /// The local state of a thread that has not ended.
 pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
     let thread = &state.threads[t];
-    if thread.phase == Phase::Ended {
+    // Who is watched, or may be cancelled, is known by its number.
+    if matches!(thread.phase, Phase::Ended) || state.lives != Lives::Unwatched {
         return LocalState::UNKNOWN;
     }
     let (residual, live) = table.0[thread.code as usize][thread.pc as usize];
@@ -122,6 +125,7 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
         Phase::Stuck => 5,
         Phase::Futex(_, false) | Phase::FutexWoken => 6,
         Phase::Futex(_, true) => 7,
+        Phase::Ending | Phase::WokenFirst(_) => 8,
     };
     (thread.loops, thread.vain, thread.turn, phase).hash(&mut hasher);
     // What it is told when it is woken is known already.

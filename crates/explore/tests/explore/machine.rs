@@ -4,6 +4,7 @@
 //! invisible and checked by happens-before (sequentially consistent atomics, mutexes, once, creation, join).
 
 use crate::futex;
+use crate::lives::Lives;
 use crate::program::*;
 use crate::queues::{self, Queues};
 use crate::shared::Shared;
@@ -33,6 +34,10 @@ pub enum Phase {
     Futex(u8, bool),
     /// Woken from one.
     FutexWoken,
+    /// Has nothing left to do but to end.
+    Ending,
+    /// Woken, by a signal or a broadcast, but might be cancelled yet.
+    WokenFirst(bool),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -46,6 +51,8 @@ pub struct Thread {
     /// What a spinning thread has looked at in vain since it was last written, as bits, and what it looks at next.
     pub vain: u8,
     pub turn: u8,
+    /// Whether it shall be cancelled, see `lives.rs`.
+    pub cancel: u8,
     pub clock: Clock,
 }
 
@@ -96,6 +103,7 @@ pub struct State {
     running_once: [u8; ONCES],
     pub threads: Vec<Thread>,
     pub shared: Shared,
+    pub lives: Lives,
     /// Who is in an atomic section, and what the last one released.
     section: u8,
     section_clock: Clock,
@@ -173,7 +181,18 @@ impl Thread {
     fn new(code: u8, number: usize, mut clock: Clock) -> Thread {
         clock[number] = 1;
         let handles = [NOBODY; HANDLES];
-        Thread { code, pc: 0, phase: Phase::Running, regs: [0; REGS], handles, loops: 0, vain: 0, turn: 0, clock }
+        Thread {
+            code,
+            pc: 0,
+            phase: Phase::Running,
+            regs: [0; REGS],
+            handles,
+            loops: 0,
+            vain: 0,
+            turn: 0,
+            cancel: 0,
+            clock,
+        }
     }
 }
 
@@ -192,6 +211,7 @@ impl State {
             threads: vec![Thread::new(0, 0, [0; THREADS])],
             running_once: [NOBODY; ONCES],
             shared: Shared::new(),
+            lives: Lives::of(program),
             section: NOBODY,
             section_clock: [0; THREADS],
             raw: Default::default(),
@@ -210,7 +230,18 @@ impl State {
 
     /// What a thread that has not ended is about to do.
     pub fn pending(&self, program: &Program, t: usize) -> Option<Op> {
+        if self.threads[t].phase == Phase::Ending {
+            return Some(State::end_op(t));
+        }
         let instr = self.instr(program, t)?;
+        if let Some(op) = self.pending_wait(t, State::condition(instr)) {
+            return Some(op);
+        }
+        let op = self.pending_instr(t, instr)?;
+        Some(if self.threads[t].phase == Phase::Running { self.with_life(t, instr, op) } else { op })
+    }
+
+    fn pending_instr(&self, t: usize, instr: Instr) -> Option<Op> {
         match self.threads[t].phase {
             Phase::Ended => return None,
             Phase::Waiting | Phase::Stuck => return Some(Op::new(OpKind::Waiting, ObjectId::NONE)),
@@ -222,7 +253,10 @@ impl State {
             Phase::Futex(cell, true) => return Some(futex::op(OpKind::FutexTimeout, cell)),
             Phase::Futex(cell, false) => return Some(futex::op(OpKind::Waiting, cell)),
             Phase::FutexWoken => return Some(futex::op(OpKind::FutexWoken, 0)),
-            Phase::Running => {}
+            Phase::Running | Phase::Ending | Phase::WokenFirst(_) => {}
+        }
+        if let Some(op) = self.pending_life(t, instr) {
+            return Some(op);
         }
         if let Some(op) = Shared::pending(instr) {
             return Some(self.shared.unlocks(t, instr, op));
@@ -265,11 +299,18 @@ impl State {
     }
 
     pub fn enabled(&self, program: &Program, t: usize) -> bool {
+        if self.threads[t].phase == Phase::Ending {
+            return true;
+        }
         let Some(instr) = self.instr(program, t) else { return false };
         if self.section != NOBODY && self.section != t as u8 {
             return false;
         }
+        if self.goes_on_cancelled(t, instr) {
+            return true;
+        }
         match (self.threads[t].phase, instr) {
+            (Phase::WokenFirst(_), _) => true,
             (Phase::Ended | Phase::Waiting | Phase::Arrived | Phase::Stuck | Phase::Futex(_, false), _) => false,
             (Phase::Limited | Phase::Released | Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
@@ -379,17 +420,28 @@ impl State {
 
     fn operate(&mut self, program: &Program, t: usize, alternative: u16) -> (Op, Option<Stop>) {
         let pending = self.pending(program, t).expect("an enabled thread has an operation");
+        if self.threads[t].phase == Phase::Ending {
+            self.threads[t].phase = Phase::Ended;
+            return (pending, None);
+        }
         let instr = self.instr(program, t).expect("an enabled thread has an instruction");
+        if let Some(op) = self.cancelled(program, t, instr, pending) {
+            return (op, None);
+        }
         if self.threads[t].phase == Phase::Woken {
             self.take(wait_mutex(instr), t);
+            if self.was_cancelled(program, t) {
+                return (pending, None);
+            }
             self.threads[t].phase = Phase::Running;
             self.threads[t].pc += 1;
             return (pending, None);
         }
         match self.threads[t].phase {
             Phase::Limited => {
-                self.conds.iter_mut().for_each(|waiters| waiters.retain(|&w| w as usize != t));
+                self.leave_queue(t);
                 self.wake(program, t, true);
+                self.threads[t].phase = Phase::Woken;
                 return (pending, None);
             }
             Phase::Released => {
@@ -423,7 +475,10 @@ impl State {
             Instr::Signal(c) => (with_arg(pending, self.signal(program, c, alternative)), None),
             Instr::Broadcast(c) => {
                 let waiters = std::mem::take(&mut self.conds[c as usize]);
-                waiters.iter().for_each(|&w| self.wake(program, w as usize, false));
+                for &w in &waiters {
+                    self.wake(program, w as usize, false);
+                    self.threads[w as usize].phase = self.woken_phase(w as usize, false);
+                }
                 (pending, None)
             }
             Instr::FutexWait(..) | Instr::FutexWake(..) | Instr::FutexRequeue(..) | Instr::FutexWakeOp(..) => {
@@ -448,6 +503,9 @@ impl State {
                 (pending, None)
             }
             Instr::Exit(status) => (pending, Some(Stop::Exit(status))),
+            Instr::TryJoin(..) | Instr::Cancel(_) | Instr::CancelSelf | Instr::TestCancel => {
+                (self.live(t, instr, pending), None)
+            }
             Instr::Choose(r, _) => {
                 self.threads[t].regs[r as usize] = alternative as i8;
                 (pending, None)
@@ -614,7 +672,17 @@ impl State {
         }
         let waiter = waiters.remove(alternative as usize);
         self.wake(program, waiter as usize, false);
+        self.threads[waiter as usize].phase = self.woken_phase(waiter as usize, true);
         waiter as u32
+    }
+
+    /// Whoever was signalled is cancelled: the one that has waited longest gets the signal.
+    pub fn pass_on(&mut self, program: &Program, c: u8) -> u32 {
+        self.signal(program, c, 0)
+    }
+
+    pub fn leave_queue(&mut self, t: usize) {
+        self.conds.iter_mut().for_each(|waiters| waiters.retain(|&w| w as usize != t));
     }
 
     fn once(&mut self, t: usize, o: u8, skip: u8, mut op: Op) -> Op {
@@ -638,6 +706,10 @@ impl State {
         }
         self.threads[t].handles[handle as usize] = number as u8;
         self.threads.push(Thread::new(code, number, self.threads[t].clock));
+        if self.lives != Lives::Unwatched {
+            // It knows those who were created before.
+            self.threads[number].handles = self.threads[t].handles;
+        }
         number as u32
     }
 
@@ -646,13 +718,13 @@ impl State {
         for turn in 0.. {
             // A loop without any operation: programs that were made smaller have them.
             if turn == 100 {
-                self.threads[t].phase = Phase::Ended;
+                self.threads[t].phase = self.end_phase();
             }
             if self.threads[t].phase != Phase::Running {
                 break;
             }
             let Some(instr) = self.instr(program, t) else {
-                self.threads[t].phase = Phase::Ended;
+                self.threads[t].phase = self.end_phase();
                 break;
             };
             match self.invisible(program, t, instr) {
@@ -666,6 +738,10 @@ impl State {
 
     /// Executes an instruction if it is invisible.
     fn invisible(&mut self, program: &Program, t: usize, instr: Instr) -> Option<Result<(), Stop>> {
+        if self.invisible_life(t, instr) {
+            return Some(Ok(()));
+        }
+        let end = self.end_phase();
         let thread = &mut self.threads[t];
         let recursive = |m: u8| program.recursive & 1 << m != 0;
         match instr {
@@ -685,7 +761,7 @@ impl State {
                 }
             }
             Instr::End => {
-                thread.phase = Phase::Ended;
+                thread.phase = end;
             }
             Instr::AssertNot(r, value, number) if thread.regs[r as usize] == value => {
                 return Some(Err(Stop::Assertion(number)));

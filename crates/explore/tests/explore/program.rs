@@ -143,6 +143,15 @@ pub enum Instr {
     Close(u8),
     /// The register says which queues have something. Waits until one has.
     Look(u8),
+    /// The register says whether the thread had ended.
+    TryJoin(u8, u8),
+    /// Asks a thread to end, where it can be cancelled.
+    Cancel(u8),
+    CancelSelf,
+    /// Ends the thread if it shall be cancelled.
+    TestCancel,
+    /// From here on the thread can be cancelled, or not.
+    CancelState(bool),
 }
 
 impl Instr {

@@ -70,7 +70,7 @@ fn one(prose: &mut Prose<'_>, wait: &Wait) {
     }
     text.push('.');
     prose.point(&text);
-    if wait.op == OpKind::Waiting {
+    if matches!(wait.op, OpKind::Waiting | OpKind::CondCancel) {
         signals(prose, wait);
     }
 }

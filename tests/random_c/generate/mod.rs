@@ -1,5 +1,7 @@
 //! Random programs. The same seed gives the same program.
 
+mod shared;
+
 use crate::program::*;
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
@@ -34,6 +36,8 @@ struct Style {
     waits: usize,
     plain: usize,
     others: usize,
+    /// Semaphores, read-write locks, barriers, time limits, spin loops.
+    shared: usize,
     /// Plain accesses outside of locks too.
     careless: bool,
     weak: bool,
@@ -45,7 +49,16 @@ impl Style {
         let (atomics, locks, waits) = (1 + part(5), part(5), if part(3) == 0 { 4 } else { 0 });
         let (plain, others) = (1 + part(2), 1 + part(2));
         let (careless, weak) = (random.one_in(4), random.one_in(2));
-        Style { atomics, locks, waits, plain: if careless { plain + 3 } else { plain }, others, careless, weak }
+        Style {
+            atomics,
+            locks,
+            waits,
+            plain: if careless { plain + 3 } else { plain },
+            others,
+            shared: 0,
+            careless,
+            weak,
+        }
     }
 }
 
@@ -54,20 +67,37 @@ struct Generator<'a> {
     style: Style,
     code: Vec<Instruction>,
     held: [bool; MUTEXES],
+    /// It holds the read-write lock, to read only.
+    reads: bool,
     /// Instructions that may still be generated for this thread.
     left: usize,
 }
 
 pub fn program(seed: u64) -> Program {
+    mixed(seed, 0)
+}
+
+/// With semaphores, read-write locks, barriers, time limits and spin loops. Plain variable 1 is the read-write lock's.
+pub fn shared(seed: u64) -> Program {
+    let mut program = mixed(seed, 6);
+    program.twins = seed.is_multiple_of(2).then(|| {
+        program.threads[0].retain(|i| !matches!(i, Instruction::Fold(_)));
+        Given::Nothing
+    });
+    program
+}
+
+fn mixed(seed: u64, shared: usize) -> Program {
     let mut random = Random::new(seed);
     let others = 2 + random.below(THREADS - 2);
     let budget = if others == 2 { 6 } else { 3 };
     let mut threads = vec![main(&mut random, others)];
     let style_seed = random.next();
     for _ in 0..others {
-        let style = Style::random(&mut Random::new(style_seed));
+        let style = Style { shared, ..Style::random(&mut Random::new(style_seed)) };
         let left = 2 + random.below(budget);
-        let mut generator = Generator { random: &mut random, style, code: vec![], held: [false; MUTEXES], left };
+        let held = [false; MUTEXES];
+        let mut generator = Generator { random: &mut random, style, code: vec![], held, reads: false, left };
         generator.block(0);
         generator.code.push(Instruction::Return);
         threads.push(generator.code);
@@ -167,8 +197,12 @@ impl Generator<'_> {
     }
 
     fn statement(&mut self, depth: usize) {
-        let Style { atomics, locks, waits, plain, others, .. } = self.style;
-        let mut which = self.random.below(atomics + locks + waits + plain + others);
+        let Style { atomics, locks, waits, plain, others, shared, .. } = self.style;
+        let mut which = self.random.below(atomics + locks + waits + plain + others + shared);
+        if which < shared {
+            return self.shared(depth);
+        }
+        which -= shared;
         if which < atomics {
             return self.atomic(depth);
         }
@@ -232,7 +266,7 @@ impl Generator<'_> {
     }
 
     fn locked(&mut self, depth: usize) {
-        let mutex = self.random.below(MUTEXES);
+        let mutex = if self.style.shared > 0 { 0 } else { self.random.below(MUTEXES) };
         // Taking a lock that is held is a deadlock of its own; some of those are enough.
         if depth >= 2 || (self.held[mutex] && !self.random.one_in(4)) {
             return self.atomic(depth);
@@ -283,7 +317,7 @@ impl Generator<'_> {
         if !self.held[variable] && !self.style.careless {
             return;
         }
-        let instruction = if self.random.one_in(2) {
+        let instruction = if self.random.one_in(2) || (self.reads && variable == 1) {
             Instruction::PlainLoad { register: self.register(), variable }
         } else {
             Instruction::PlainStore { variable, value: self.small() }

@@ -1,11 +1,14 @@
 //! Every outcome of a program, by brute force over all interleavings, independent of everything else in this project.
 //!
-//! A state holds all there is, the vector clocks of the race check included; a state that was seen is not entered again.
+//! A state holds all there is, the vector clocks of the race check included, of which only the order counts; a state that was
+//! seen is not entered again. A state from which no end can be reached is as good as a deadlock.
+
+mod search;
+mod shared;
 
 use crate::program::*;
-use std::collections::{BTreeSet, HashSet};
-
-type Clock = [u8; THREADS];
+pub use search::outcomes;
+use shared::{Clock, Shared, join_clock};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Thread {
@@ -26,8 +29,13 @@ struct Thread {
 enum Wait {
     No,
     Asleep,
+    /// Asleep with a time limit.
+    Limited,
     /// Woken, and wants mutex 0 back.
     Woken,
+    AtBarrier,
+    /// All have come to the barrier.
+    Passing,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -42,26 +50,7 @@ struct State {
     reads: [Clock; PLAIN],
     owners: [Option<usize>; MUTEXES],
     locks: [Clock; MUTEXES],
-}
-
-/// All outcomes, or none if there are too many states.
-pub fn outcomes(program: &Program, most_states: usize) -> Option<BTreeSet<Outcome>> {
-    let mut search = Search { program, seen: HashSet::new(), outcomes: BTreeSet::new() };
-    let mut initial = initial();
-    let mut work = Vec::new();
-    match run_on(program, &mut initial, 0) {
-        Ok(()) => work.push(initial),
-        Err(outcome) => drop(search.outcomes.insert(outcome)),
-    }
-    while let Some(state) = work.pop() {
-        if search.seen.len() >= most_states {
-            return None;
-        }
-        if search.seen.insert(state.clone()) {
-            search.successors(&state, &mut work);
-        }
-    }
-    Some(search.outcomes)
+    shared: Shared,
 }
 
 fn initial() -> State {
@@ -86,44 +75,26 @@ fn initial() -> State {
         reads: [[0; THREADS]; PLAIN],
         owners: [None; MUTEXES],
         locks: [[0; THREADS]; MUTEXES],
-    }
-}
-
-struct Search<'a> {
-    program: &'a Program,
-    seen: HashSet<State>,
-    outcomes: BTreeSet<Outcome>,
-}
-
-impl Search<'_> {
-    fn successors(&mut self, state: &State, work: &mut Vec<State>) {
-        let mut stuck = true;
-        for thread in 0..self.program.threads.len() {
-            for alternative in 0..alternatives(self.program, state, thread) {
-                stuck = false;
-                let mut next = state.clone();
-                match transition(self.program, &mut next, thread, alternative) {
-                    Ok(()) => work.push(next),
-                    Err(outcome) => drop(self.outcomes.insert(outcome)),
-                }
-            }
-        }
-        if stuck {
-            self.outcomes.insert(Outcome::Deadlock);
-        }
+        shared: Shared::default(),
     }
 }
 
 /// In how many ways the thread can go on: none if it is blocked or has ended, one per waiter for a signal.
 fn alternatives(program: &Program, state: &State, thread: usize) -> usize {
     let me = &state.threads[thread];
-    if !me.started || me.ended || me.wait == Wait::Asleep {
+    if !me.started || me.ended {
         return 0;
     }
-    if me.wait == Wait::Woken {
-        return usize::from(state.owners[0].is_none());
+    match me.wait {
+        Wait::No => {}
+        Wait::Asleep | Wait::AtBarrier => return 0,
+        Wait::Limited | Wait::Passing => return 1,
+        Wait::Woken => return usize::from(state.owners[0].is_none()),
     }
     match program.threads[thread][me.at] {
+        Instruction::Take => usize::from(state.shared.can_take()),
+        Instruction::ReadLock => usize::from(state.shared.can_read()),
+        Instruction::WriteLock => usize::from(state.shared.can_write()),
         Instruction::Lock(mutex) => usize::from(state.owners[mutex].is_none()),
         Instruction::Join(other) => usize::from(state.threads[other].ended),
         Instruction::Signal => sleepers(state).count().max(1),
@@ -132,17 +103,18 @@ fn alternatives(program: &Program, state: &State, thread: usize) -> usize {
 }
 
 fn sleepers(state: &State) -> impl Iterator<Item = usize> + '_ {
-    (0..THREADS).filter(|t| state.threads[*t].wait == Wait::Asleep)
-}
-
-fn join_clock(into: &mut Clock, from: &Clock) {
-    for (mine, theirs) in into.iter_mut().zip(from) {
-        *mine = (*mine).max(*theirs);
-    }
+    (0..THREADS).filter(|t| matches!(state.threads[*t].wait, Wait::Asleep | Wait::Limited))
 }
 
 /// One visible operation, and the invisible ones after it. An error is an end of the execution.
 fn transition(program: &Program, state: &mut State, thread: usize, alternative: usize) -> Result<(), Outcome> {
+    if state.threads[thread].wait == Wait::Limited {
+        return give_up(program, state, thread);
+    }
+    if state.threads[thread].wait == Wait::Passing {
+        state.threads[thread].wait = Wait::No;
+        return run_on(program, state, thread);
+    }
     if state.threads[thread].wait == Wait::Woken {
         state.threads[thread].wait = Wait::No;
         acquire(state, thread, 0);
@@ -156,7 +128,13 @@ fn transition(program: &Program, state: &mut State, thread: usize, alternative: 
         Instruction::Unlock(mutex) => release(state, thread, mutex),
         Instruction::TryLock { mutex, .. } if state.owners[mutex].is_none() => acquire(state, thread, mutex),
         Instruction::TryLock { if_taken, .. } => state.threads[thread].at = if_taken,
-        Instruction::Wait => return wait(state, thread),
+        Instruction::LockWithin { mutex, .. } if state.owners[mutex].is_none() => acquire(state, thread, mutex),
+        Instruction::LockWithin { if_late, .. } => state.threads[thread].at = if_late,
+        Instruction::Wait => return wait(state, thread, Wait::Asleep),
+        Instruction::WaitWithin { register } => {
+            state.threads[thread].registers[register] = 0;
+            return wait(state, thread, Wait::Limited);
+        }
         Instruction::Signal => signal(state, alternative),
         Instruction::Broadcast => (0..sleepers(state).count()).for_each(|_| signal(state, 0)),
         Instruction::Create(other) => create(program, state, thread, other)?,
@@ -166,6 +144,11 @@ fn transition(program: &Program, state: &mut State, thread: usize, alternative: 
         }
         Instruction::Exit(status) => return Err(Outcome::Status(status)),
         Instruction::ExitHash => return Err(Outcome::Status(status(state.threads[thread].hash))),
+        Instruction::Barrier => {
+            arrive(state, thread);
+            return Ok(());
+        }
+        instruction if is_shared(instruction) => shared(state, thread, instruction),
         instruction => atomic(state, thread, instruction),
     }
     run_on(program, state, thread)
@@ -184,11 +167,71 @@ fn release(state: &mut State, thread: usize, mutex: usize) {
 }
 
 /// The thread stays at its `Wait` until it has the mutex again.
-fn wait(state: &mut State, thread: usize) -> Result<(), Outcome> {
+fn wait(state: &mut State, thread: usize, how: Wait) -> Result<(), Outcome> {
     release(state, thread, 0);
     state.threads[thread].at -= 1;
-    state.threads[thread].wait = Wait::Asleep;
+    state.threads[thread].wait = how;
     Ok(())
+}
+
+/// The time has passed: from now on no signal wakes the thread, and it wants the mutex back.
+fn give_up(program: &Program, state: &mut State, thread: usize) -> Result<(), Outcome> {
+    let me = &mut state.threads[thread];
+    me.wait = Wait::Woken;
+    if let Instruction::WaitWithin { register } = program.threads[thread][me.at] {
+        me.registers[register] = 1;
+    }
+    Ok(())
+}
+
+fn arrive(state: &mut State, thread: usize) {
+    let clock = state.threads[thread].clock;
+    state.threads[thread].wait = Wait::AtBarrier;
+    state.threads[thread].clock[thread] += 1;
+    let Some((together, brought)) = state.shared.arrive(thread, &clock) else { return };
+    for one in together {
+        state.threads[one].wait = Wait::Passing;
+        join_clock(&mut state.threads[one].clock, &brought);
+    }
+}
+
+fn is_shared(instruction: Instruction) -> bool {
+    use Instruction::*;
+    matches!(
+        instruction,
+        Post | Take
+            | TryTake { .. }
+            | TakeWithin { .. }
+            | ReadLock
+            | WriteLock
+            | TryReadLock { .. }
+            | TryWriteLock { .. }
+            | RwUnlock
+    )
+}
+
+fn shared(state: &mut State, thread: usize, instruction: Instruction) {
+    use Instruction::*;
+    let (me, shared) = (&mut state.threads[thread], &mut state.shared);
+    match instruction {
+        Post => {
+            shared.post(&me.clock);
+            me.clock[thread] += 1;
+        }
+        Take => shared.take(&mut me.clock),
+        TryTake { .. } | TakeWithin { .. } if shared.can_take() => shared.take(&mut me.clock),
+        TryTake { if_none: target } | TakeWithin { if_late: target } => me.at = target,
+        ReadLock => shared.lock_to_read(thread, &mut me.clock),
+        TryReadLock { .. } if shared.can_read() => shared.lock_to_read(thread, &mut me.clock),
+        WriteLock => shared.lock_to_write(thread, &mut me.clock),
+        TryWriteLock { .. } if shared.can_write() => shared.lock_to_write(thread, &mut me.clock),
+        TryReadLock { if_taken } | TryWriteLock { if_taken } => me.at = if_taken,
+        RwUnlock => {
+            shared.unlock(thread, &me.clock);
+            me.clock[thread] += 1;
+        }
+        other => unreachable!("{other:?} is nothing shared"),
+    }
 }
 
 fn signal(state: &mut State, alternative: usize) {
@@ -322,6 +365,7 @@ fn write(state: &mut State, thread: usize, variable: usize) -> Result<(), Outcom
 mod tests {
     use super::*;
     use Instruction::*;
+    use std::collections::BTreeSet;
 
     fn of(threads: Vec<Vec<Instruction>>) -> BTreeSet<Outcome> {
         outcomes(&Program { threads, twins: None }, 100_000).expect("small")

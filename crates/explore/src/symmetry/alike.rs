@@ -1,0 +1,128 @@
+//! Whether what came before a branch relates to it as it does to the branch of the twin.
+
+use crate::history::History;
+use crate::symmetry::exchange::Exchange;
+use crate::symmetry::order::Clock;
+use crate::symmetry::origin::{Origin, Via};
+use crate::symmetry::past::{Logged, Past, atomic_accesses};
+use crate::symmetry::rule::Rule;
+use crate::symmetry::summary::{PlainEntry, Summary};
+use symdpor_trace::{Op, PlainAccess, ThreadId, ThreadSet};
+
+/// The twin's branch.
+pub struct Branch<'a> {
+    pub summary: &'a Summary,
+    /// Where it was explored, and who has moved since then.
+    pub since: u32,
+    pub moved: &'a ThreadSet,
+    pub history: &'a History,
+}
+
+impl Branch<'_> {
+    /// Whether something is still to come.
+    fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
+        origin.last > self.history.number(thread)
+    }
+}
+
+impl Past {
+    /// Whether no access before the branch relates otherwise to what would happen in it than it does to what happened in
+    /// the twin's.
+    ///
+    /// `first`: who would begin it, and with what. If it is neither of the twins, it goes on in the same state for both.
+    pub fn is_alike(&self, branch: &Branch<'_>, exchange: &Exchange, first: (ThreadId, &Op), rule: &Rule) -> bool {
+        if !rule.plain {
+            return true;
+        }
+        let (twin, thread) = (exchange.one, exchange.other);
+        let (known_now, known_then) = match first {
+            (actor, op) if actor == thread => {
+                (self.least.clock_after(thread, op), self.most.clock_after(twin, &exchange.op(op)))
+            }
+            _ => (self.least.clock(thread), self.most.clock(twin)),
+        };
+        let view = View { past: self, branch, exchange, rule, known_now };
+        view.unchanged(twin, &known_then, thread, &view.known_now)
+            && view.unchanged(thread, &self.most.clock(thread), twin, &self.least.clock(twin))
+    }
+}
+
+struct View<'a> {
+    past: &'a Past,
+    branch: &'a Branch<'a>,
+    exchange: &'a Exchange,
+    rule: &'a Rule,
+    /// What the skipped thread would know after its first operation.
+    known_now: Clock,
+}
+
+impl View<'_> {
+    /// No access that `before` knows of and `after` does not would race in the branch.
+    fn unchanged(&self, before: ThreadId, known: &Clock, after: ThreadId, known_after: &Clock) -> bool {
+        for (t, log) in self.past.accesses.iter().enumerate() {
+            let of = ThreadId(t as u16);
+            let upper = if of == before { u32::MAX } else { self.past.most.component(known, of) };
+            let lower = if of == after { u32::MAX } else { self.past.least.component(known_after, of) };
+            if upper <= lower {
+                continue;
+            }
+            let start = log.partition_point(|l| l.epoch <= lower);
+            if log[start..].iter().take_while(|l| l.epoch <= upper).any(|l| self.would_race(l)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn would_race(&self, logged: &Logged) -> bool {
+        let access = &logged.access;
+        let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
+        let summary = self.branch.summary;
+        if (!logged.atomic || self.rule.mixed)
+            && summary
+                .plain()
+                .iter()
+                .any(|e| conflicts(&self.exchange.access(&e.access)) && self.is_unordered(logged, e))
+        {
+            return true;
+        }
+        if !logged.atomic && self.rule.mixed {
+            let ahead = summary.visible().iter().filter(|e| self.branch.is_ahead(e.thread, &e.origin));
+            let ops = ahead.flat_map(|e| atomic_accesses(e.thread, &e.op));
+            let mut others = ops.map(|a| self.exchange.access(&a)).filter(conflicts);
+            return others.any(|a| self.is_unknown(logged, a.thread));
+        }
+        false
+    }
+
+    /// Whether a plain access of the branch, with the threads exchanged, would not be ordered after the logged one.
+    fn is_unordered(&self, logged: &Logged, entry: &PlainEntry) -> bool {
+        let (by, of, origin) = (entry.access.thread, logged.access.thread, &entry.origin);
+        if !self.is_unknown(logged, self.exchange.thread(by)) || !self.branch.is_ahead(by, origin) {
+            return false;
+        }
+        let came_before = origin.after(self.branch.since, by).filter(|t| !self.branch.moved.contains(*t));
+        if came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged)) {
+            return false;
+        }
+        // Nobody has moved since: the objects are as they were.
+        let mut through = origin.via(self.branch.since).filter(|_| self.branch.moved.is_empty());
+        !through.any(|via| self.is_released(&Via { object: self.exchange.object(via.object), ..via }, logged))
+    }
+
+    fn is_released(&self, via: &Via, logged: &Logged) -> bool {
+        let least = &self.past.least;
+        least.released_to(via).is_some_and(|c| least.component(c, logged.access.thread) >= logged.epoch)
+    }
+
+    fn is_unknown(&self, logged: &Logged, thread: ThreadId) -> bool {
+        let third = thread != self.exchange.one && thread != self.exchange.other;
+        thread != logged.access.thread && (self.rule.third || !third) && !self.knows(thread, logged)
+    }
+
+    fn knows(&self, thread: ThreadId, logged: &Logged) -> bool {
+        let of = logged.access.thread;
+        let clock = if thread == self.exchange.other { self.known_now } else { self.past.least.clock(thread) };
+        self.past.least.component(&clock, of) >= logged.epoch
+    }
+}

@@ -1,0 +1,56 @@
+//! Libraries that were not compiled with the pass, and do what cannot be controlled: they are named.
+
+use crate::Place;
+use crate::common::build::With;
+use crate::common::{process, tool};
+use std::process::Command;
+
+/// Waits in the library until a thread, which needs a lock first, has been there too.
+const PROGRAM: &str = "#include <pthread.h>\nvoid library_wait(void);\nvoid library_set(void);\n\
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;\n\
+    static void *work(void *unused)\n{\n    pthread_mutex_lock(&mutex);\n    library_set();\n    \
+    pthread_mutex_unlock(&mutex);\n    return unused;\n}\n\n\
+    int main(void)\n{\n    pthread_t thread;\n    pthread_create(&thread, NULL, work, NULL);\n    library_wait();\n    \
+    pthread_join(thread, NULL);\n    return 0;\n}\n";
+
+/// Runs the program with a library of this source; what must be said besides exit code 4.
+#[track_caller]
+fn refuses(library: &str, parts: &[&str]) {
+    let place = Place::new();
+    let source = place.path("library.c");
+    std::fs::write(&source, library).expect("the directory is writable");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-o"]).arg(place.path("liboutside.so")).arg(&source);
+    let ran = process::run(&mut compile, tool::LIMIT);
+    assert_eq!(ran.code(), Some(0), "{}", ran.describe());
+    let directory = place.directory.path().display();
+    let (search, run) = (format!("-L{directory}"), format!("-Wl,-rpath,{directory}"));
+    let program = place.build(PROGRAM, With::Pass, &["-pthread", &search, &run, "-loutside"]);
+    let ran = place.run(&program);
+    let said = ran.output() + &ran.errors();
+    assert!(ran.code() == Some(4) && parts.iter().all(|p| said.contains(p)), "expected {parts:?}: {}", ran.describe());
+}
+
+#[test]
+fn spins() {
+    let library = "static volatile int set;\nstatic __attribute__((noinline)) void inner(void) { while (!set); }\n\
+                   void library_wait(void) { inner(); set = 2; }\nvoid library_set(void) { set = 1; }\n";
+    refuses(library, &["does not come back from library_wait of liboutside.so"]);
+}
+
+#[test]
+fn is_called_back_for_ever() {
+    let library = "#include <stdlib.h>\nstatic int compare(const void *a, const void *b)\n\
+                   { volatile int on = 1; while (on); return a < b; }\n\
+                   void library_wait(void) { int n[3] = {3, 2, 1}; qsort(n, 3, sizeof *n, compare); }\n\
+                   void library_set(void) {}\n";
+    refuses(library, &["does not come back from", "liboutside.so"]);
+}
+
+#[test]
+fn starts_kernel_threads() {
+    let library = "#define _GNU_SOURCE\n#include <sched.h>\nstatic char stack[65536];\nstatic int run(void *p) { return p != 0; }\n\
+                   void library_wait(void) { clone(run, stack + 65536, CLONE_VM | CLONE_THREAD | CLONE_SIGHAND, 0); }\n\
+                   void library_set(void) {}\n";
+    refuses(library, &["liboutside.so calls clone()"]);
+}
