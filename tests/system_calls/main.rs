@@ -181,7 +181,7 @@ fn the_kernel_does_the_same() {
 }
 
 /// What is refused, and a part of the message that names it.
-const REFUSED: [(&str, &str); 23] = [
+const REFUSED: [(&str, &str); 22] = [
     ("fork", "calls fork()"),
     ("raw-fork", "calls fork()"),
     ("raw-clone", "makes a thread with clone()"),
