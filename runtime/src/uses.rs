@@ -92,10 +92,11 @@ pub fn note(base: usize, dynamic: usize) {
         entry = entry.wrapping_add(1);
     }
     // What is wanted from elsewhere is not in the newer table of hashes, and comes before what is there. The older one counts all.
-    // SAFETY: the second word of either table.
     let count = match (gnu_hash, hash) {
         (0, 0) => 0,
+        // SAFETY: the second word of the older table.
         (0, hash) => unsafe { *(hash as *const u32).add(1) },
+        // SAFETY: the second word of the newer table.
         (gnu, _) => unsafe { *(gnu as *const u32).add(1) },
     };
     if strings != 0 && symbols != 0 {
