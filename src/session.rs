@@ -16,7 +16,8 @@ use symdpor_worker::{
     WorkerError,
 };
 
-/// How often an execution is run again because it met suspension points that were not described yet.
+/// How often an execution that came to its end is run again because it met suspension points that were not described
+/// yet. One that could not go on without is run again until it can: every time there is one point less.
 const DESCRIBED: u32 = 64;
 
 pub struct Session {
@@ -126,14 +127,17 @@ impl Session {
     /// Runs an execution; again if it met suspension points that had to be described first.
     fn answer(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
         let mut request = request;
-        for _ in 0..DESCRIBED {
+        let mut times = 0;
+        loop {
             let answer = self.worker.run(request, stop)?;
             let Answer::Done(outcome, header) = &answer else { return Ok(answer) };
             // What ends in an error need not be compared, and may take long.
             let dropped = matches!(outcome, Outcome::Dropped | Outcome::DroppedHere);
             let redundant = matches!(outcome, Outcome::SleepBlocked | Outcome::Asked | Outcome::Repeated);
             let ended = redundant || matches!(outcome, Outcome::Exited | Outcome::Deadlock);
-            if !ended && !dropped {
+            times += 1;
+            let enough = times > DESCRIBED && *outcome != Outcome::Asked;
+            if enough || (!ended && !dropped) {
                 return Ok(answer);
             }
             let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };
@@ -146,10 +150,13 @@ impl Session {
                 Err(_) => return Ok(Answer::Died(Death::Damaged)),
             }
         }
-        self.worker.run(request, stop)
     }
 
     fn take_over(&mut self, plan: &Plan, outcome: Outcome, header: Header) -> Ran {
+        // Nobody asked. That must not pass for an execution, still less for the last one.
+        if outcome == Outcome::Asked && !plan.ask {
+            return Ran::Died(Death::Damaged);
+        }
         match self.decode(plan, outcome, &header) {
             Ok(pending) if outcome == Outcome::Diverged => Ran::Diverged(Box::new(self.unexpected(&header, pending))),
             Ok(pending) => Ran::Ended(Box::new(Ended { outcome, header, pending })),

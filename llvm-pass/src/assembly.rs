@@ -65,6 +65,9 @@ fn operands(call: Value, text: &Text) -> Vec<Operand> {
 pub fn accesses(module: Module, call: Value) -> Vec<Access> {
     let template = template(call.callee());
     let text = Text::new(&template);
+    if text.is_thread_local() {
+        return Vec::new();
+    }
     let operands = operands(call, &text);
     // The labels of `asm goto` leave no place behind the access to report from.
     let manner = if call.is(Opcode::LLVMCall) { text.manner() } else { Manner::Plain };

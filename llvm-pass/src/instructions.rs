@@ -90,6 +90,11 @@ impl<'a> Text<'a> {
         (0..self.instructions.len()).find_map(after_prefix).or_else(exchange)
     }
 
+    /// Relative to the thread's own storage: an operand is no address but an offset.
+    pub fn is_thread_local(&self) -> bool {
+        self.instructions.iter().any(|line| line.contains("%fs:") || line.contains("%gs:"))
+    }
+
     pub fn manner(&self) -> Manner {
         if self.locked().is_some() {
             return Manner::Locked;

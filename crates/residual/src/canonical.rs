@@ -200,7 +200,7 @@ impl Writer<'_> {
                 UNNUMBERED => (1, self.key(local, user, KEY_DEPTH)),
                 number => (0, number.into()),
             },
-            Operand::Constant(hash) | Operand::Symbol(hash, _) => (2, hash as u64),
+            Operand::Constant(hash) | Operand::Symbol(hash, _) | Operand::Assembly(hash) => (2, hash as u64),
             Operand::Block(_) | Operand::Opaque => (3, 0),
         }
     }
@@ -286,7 +286,7 @@ impl Writer<'_> {
         match operand {
             Operand::Local(local) => self.local(local),
             Operand::Block(block) => self.out.text.words(&[tag::LABEL, self.rest.target(block).into()]),
-            Operand::Constant(hash) | Operand::Symbol(hash, _) => {
+            Operand::Constant(hash) | Operand::Symbol(hash, _) | Operand::Assembly(hash) => {
                 self.out.text.word(tag::CONSTANT);
                 self.out.text.wide(hash);
             }

@@ -35,7 +35,7 @@ impl Colours {
     pub fn operand(&self, operand: Operand) -> u64 {
         match operand {
             Operand::Local(local) => self.get(local),
-            Operand::Constant(hash) | Operand::Symbol(hash, _) => hash as u64,
+            Operand::Constant(hash) | Operand::Symbol(hash, _) | Operand::Assembly(hash) => hash as u64,
             Operand::Block(_) | Operand::Opaque => 0,
         }
     }

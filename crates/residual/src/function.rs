@@ -130,6 +130,12 @@ impl Function {
             _ => None,
         }
     }
+
+    /// A call after which there is something on the stack to come back from: inline assembly calls nobody.
+    pub fn calls(&self, instruction: &Instruction) -> bool {
+        let assembly = matches!(self.operands(instruction).last(), Some(Operand::Assembly(_)));
+        opcode::is_call(instruction.opcode) && !assembly
+    }
 }
 
 impl Function {

@@ -5,7 +5,6 @@ use crate::behaviour::Behaviour;
 use crate::canonical::write;
 use crate::flow::{Flow, Reach};
 use crate::function::{Function, Instruction};
-use crate::opcode;
 use crate::operand::Context;
 use crate::reader::{Damaged, Reader, text};
 use crate::residual::{Residual, residual};
@@ -199,7 +198,7 @@ impl Module {
     }
 
     fn describe(&self, body: usize, known: &mut Body, suspension: usize) -> Point {
-        let opcode = known.instruction(suspension).opcode;
+        let calls = known.function.calls(known.instruction(suspension));
         let mut named = |side| {
             let mut residual = known.residual(suspension, side);
             let names = &known.function.names;
@@ -207,7 +206,7 @@ impl Module {
             residual
         };
         let before = named(Side::Before);
-        let after = opcode::is_call(opcode).then(|| named(Side::After));
+        let after = calls.then(|| named(Side::After));
         let (index, _) = self.bodies[body];
         let entry = self.functions[index as usize];
         Point {

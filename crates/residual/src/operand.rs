@@ -17,6 +17,8 @@ pub enum Operand {
     Constant(u128),
     /// A function or global variable, and where its name is in the strings.
     Symbol(u128, u32),
+    /// The callee of inline assembly: its text.
+    Assembly(u128),
     /// Cannot be compared with anything.
     Opaque,
 }
@@ -83,7 +85,7 @@ impl Context<'_> {
         let mut comparable = true;
         for _ in 0..count {
             match self.nested(reader, depth + 1)? {
-                Operand::Constant(part) | Operand::Symbol(part, _) => structure.wide(part),
+                Operand::Constant(part) | Operand::Symbol(part, _) | Operand::Assembly(part) => structure.wide(part),
                 Operand::Local(_) | Operand::Block(_) | Operand::Opaque => comparable = false,
             }
         }
@@ -121,7 +123,8 @@ impl Context<'_> {
             12 => return self.printed(structure, reader),
             _ => return Err(Damaged("an operand's tag")),
         }
-        Ok(Operand::Constant(structure.finish()))
+        let hash = structure.finish();
+        Ok(if tag == 9 { Operand::Assembly(hash) } else { Operand::Constant(hash) })
     }
 
     /// Text that names a symbol does not say whose it is.

@@ -232,7 +232,9 @@ impl Builder<'_> {
                 Some(&term) => term,
                 None => self.steps.terms.leaf(Shape::Local(local)),
             },
-            Operand::Constant(hash) | Operand::Symbol(hash, _) => self.steps.terms.leaf(Shape::Constant(hash)),
+            Operand::Constant(hash) | Operand::Symbol(hash, _) | Operand::Assembly(hash) => {
+                self.steps.terms.leaf(Shape::Constant(hash))
+            }
             Operand::Block(_) | Operand::Opaque => self.steps.terms.leaf(Shape::Opaque),
         }
     }

@@ -107,7 +107,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// Describes the sites that the last execution missed. Says whether there were any.
+    /// Describes the sites that the last execution missed. Says whether there were any that had not been described.
     pub fn describe(&mut self, channel: &mut Channel, header: &Header, worker: u32) -> Result<bool, Damaged> {
         let count = (header.wanted_len as usize).min(layout::WANTED_CAPACITY);
         if count == 0 {
@@ -119,10 +119,11 @@ impl Points {
         }
         self.add_modules(channel, header)?;
         let bytes = channel.bytes(layout::WANTED_OFFSET, 4 * count);
+        let mut new = false;
         for site in bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])) {
-            self.put(channel, site);
+            new |= self.put(channel, site);
         }
-        Ok(true)
+        Ok(new)
     }
 
     /// What is known of a site.
@@ -175,9 +176,11 @@ impl Points {
         Ok(())
     }
 
-    fn put(&mut self, channel: &mut Channel, site: u32) {
-        if site as usize >= layout::POINTS_CAPACITY {
-            return;
+    /// Says whether it is new.
+    fn put(&mut self, channel: &mut Channel, site: u32) -> bool {
+        let place = layout::POINTS_OFFSET + 4 * site as usize;
+        if site as usize >= layout::POINTS_CAPACITY || channel.bytes(place, 4).iter().any(|b| *b != 0) {
+            return false;
         }
         let words = self.library.point(site).and_then(encode);
         let fits = |words: &Vec<u64>| 8 * (self.used + words.len()) <= layout::DESCRIPTIONS_BYTES;
@@ -191,7 +194,8 @@ impl Points {
                 at as u32
             }
         };
-        channel.write_words(layout::POINTS_OFFSET + 4 * site as usize, [at].into_iter());
+        channel.write_words(place, [at].into_iter());
+        true
     }
 }
 
