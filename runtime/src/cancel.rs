@@ -3,7 +3,8 @@
 //! That a thread shall be cancelled is part of its *life*, an object of the search ([`ObjectId::life`]). Each operation at which
 //! it can be cancelled reads that object besides its own; so whether `pthread_cancel` comes before or after it is explored.
 //! One that waits can go on once the thread shall be cancelled. What was to be done is not done then: the step is a
-//! `CancelPoint`, and the thread unwinds its stack as for `pthread_exit`.
+//! `CancelPoint`, and the thread unwinds its stack as for `pthread_exit`. If it could be done, that is explored as well: it is up
+//! to the system which of the two a thread notices first.
 //!
 //! A waiter on a condition variable takes its mutex again first. If it has been signalled already, the signal goes to the
 //! waiter that has waited longest: it must not be lost.
@@ -76,10 +77,17 @@ pub fn within<T>(act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// After such an operation has been chosen: ends the thread if it is cancelled.
-pub fn look() {
+/// Whether an operation of a thread that shall be cancelled may be done all the same, if it can be done: the thread might have
+/// looked before. Those who wait for a condition variable look in a step of their own.
+pub fn is_undecided(kind: OpKind, thread: &Thread) -> bool {
+    let looks_only = matches!(kind, OpKind::CancelPoint | OpKind::CondCancel | OpKind::CondTimeout);
+    thread.pending.may_be_cancelled() && !looks_only && acts(thread)
+}
+
+/// After such an operation has been chosen: ends the thread if it is cancelled. `way`: 0, or 1 if it shall go on all the same.
+pub fn look(way: u16) {
     let is_point = sched::last_step().is_some_and(|step| step.op.may_be_cancelled());
-    if is_point && acts(exec::me()) {
+    if is_point && way == 0 && acts(exec::me()) {
         if let Some(step) = sched::last_step() {
             (step.op.kind, step.op.arg) = (OpKind::CancelPoint, 1);
         }
@@ -106,8 +114,8 @@ pub fn test(registers: Option<usize>) {
             exec::get().outside &= !1;
             spin::arrive(registers, Some(0));
         }
-        sched::visible(point(Op::new(OpKind::CancelPoint, ObjectId::NONE)), 0, 0);
-        look();
+        let way = sched::visible(point(Op::new(OpKind::CancelPoint, ObjectId::NONE)), 0, 0);
+        look(way);
         spin::read(word(exec::me()), 1);
     } else if !is_taken() && acts(exec::me()) {
         act();

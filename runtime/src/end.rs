@@ -259,6 +259,12 @@ pub fn stuck() -> ! {
     if let Some(number) = signal_waiter() {
         unsupported(format_args!("thread {number} waits for a signal that only another process could send"));
     }
+    if let Some(number) = cancelled_inside() {
+        unsupported(format_args!(
+            "thread {number} shall be cancelled while it waits inside of a library's function (of <stdio.h>, say), which symdpor \
+             cannot follow"
+        ));
+    }
     let Some(number) = spin::spinner() else {
         describe(ErrorKind::None, &Details::at(0), format_args!("no thread can go on"));
         finish(Outcome::Deadlock)
@@ -280,6 +286,17 @@ fn signal_waiter() -> Option<u16> {
         thread.is_alive() && exec.pending.contains(*n) && thread.pending.object == ObjectId::SIGNALS
     };
     (0..exec.thread_count).find(waits).filter(|_| !crate::uses::signals())
+}
+
+/// A thread that could be cancelled where it waits, if that were in a function that is taken over.
+fn cancelled_inside() -> Option<u16> {
+    let exec = exec::get();
+    let waits = |n: &u16| {
+        let thread = &exec.threads[*n as usize];
+        let outside = crate::syscalls::turn::is_outside(thread.pending.kind) && !thread.pending.may_be_cancelled();
+        thread.is_alive() && exec.pending.contains(*n) && outside && crate::cancel::acts(thread)
+    };
+    (0..exec.thread_count).find(waits)
 }
 
 /// Who holds what a thread waits for, and the site where it was taken.

@@ -339,9 +339,11 @@ pub fn can_go_on(number: u16) -> bool {
     if thread.pending.kind == OpKind::MutexLock {
         return crate::mutex::is_free(thread.pending_address);
     }
-    if thread.pending.may_be_cancelled() && crate::cancel::acts(thread) {
-        return true;
-    }
+    thread.pending.may_be_cancelled() && crate::cancel::acts(thread) || is_ready(number, thread)
+}
+
+/// Whether it can be done even if the thread is not to be cancelled.
+fn is_ready(number: u16, thread: &Thread) -> bool {
     match thread.pending.kind {
         OpKind::Waiting => false,
         OpKind::CondCancel => thread.waits_for == 0,
@@ -403,6 +405,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
         OpKind::CondSignal => cond::waiters(chosen.pending_address).max(1),
         OpKind::FutexWake | OpKind::FutexRequeue | OpKind::FutexWakeOp => crate::futex::ways(chosen),
         OpKind::Choose => chosen.pending.arg as u16,
+        kind if crate::cancel::is_undecided(kind, chosen) => 1 + is_ready(thread, chosen) as u16,
         _ => 1,
     };
     let len = size_of::<Step>() + 8 * words;

@@ -82,8 +82,8 @@ pub fn wait(address: usize) -> i32 {
     if snapshot::is_taken() || !may_take(address) {
         crate::cycle::enter();
         let mask = if cancel::is_possible() { 0xff } else { WAITS };
-        sched::visible(cancel::point(op(OpKind::SemWait, address, mask)), address, 0);
-        cancel::look();
+        let way = sched::visible(cancel::point(op(OpKind::SemWait, address, mask)), address, 0);
+        cancel::look(way);
     }
     take(address);
     0
@@ -94,8 +94,8 @@ fn attempt(address: usize, registers: usize, limited: bool) -> bool {
         exec::get().outside &= !1;
         spin::arrive(registers, Some(0));
         let op = op(OpKind::SemTry, address, 0xff);
-        sched::visible(if limited { cancel::point(op) } else { op }, address, 0);
-        cancel::look();
+        let way = sched::visible(if limited { cancel::point(op) } else { op }, address, 0);
+        cancel::look(way);
         sched::executed(if may_take(address) { OpKind::SemTaken } else { OpKind::SemTryFailed });
     }
     if !may_take(address) {

@@ -154,8 +154,8 @@ pub fn join(handle: usize) -> Result<usize, i32> {
     let object = if cancel::is_possible() { ObjectId::life(number) } else { ObjectId::NONE };
     let mut op = Op::new(OpKind::ThreadJoin, object);
     op.arg = number as u32;
-    sched::visible(cancel::point(op), 0, 0);
-    cancel::look();
+    let way = sched::visible(cancel::point(op), 0, 0);
+    cancel::look(way);
     Ok(joined(number))
 }
 
@@ -176,8 +176,8 @@ pub fn try_join(handle: usize, registers: usize, limited: bool) -> Result<usize,
     op.arg = number as u32;
     exec::get().outside &= !1;
     spin::arrive(registers, Some(0));
-    sched::visible(if limited { cancel::point(op) } else { op }, 0, 0);
-    cancel::look();
+    let way = sched::visible(if limited { cancel::point(op) } else { op }, 0, 0);
+    cancel::look(way);
     if !has_ended(number as u32) {
         sched::executed(OpKind::TryJoinFailed);
         spin::read(exec::get().threads[number as usize].fs, 1);

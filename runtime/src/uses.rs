@@ -67,15 +67,26 @@ struct Symbol {
     size: usize,
 }
 
+/// What a dynamic section says of symbols: addresses, and the length of all names.
+#[derive(Default)]
+struct Tables {
+    strings: usize,
+    strings_len: usize,
+    symbols: usize,
+    hash: usize,
+    gnu_hash: usize,
+}
+
 /// A loaded file, by where its dynamic section is.
 pub fn note(base: usize, dynamic: usize) {
     const DT_NULL: usize = 0;
     const DT_HASH: usize = 4;
     const DT_STRTAB: usize = 5;
     const DT_SYMTAB: usize = 6;
+    const DT_STRSZ: usize = 10;
     const DT_GNU_HASH: usize = 0x6fff_fef5;
     let mut entry = dynamic as *const Dynamic;
-    let (mut strings, mut symbols, mut hash, mut gnu_hash) = (0, 0, 0, 0);
+    let mut tables = Tables::default();
     // SAFETY: the dynamic linker has read the same section, which ends with a null entry.
     while let Dynamic { tag, value } = unsafe { &*entry }
         && *tag != DT_NULL
@@ -83,34 +94,60 @@ pub fn note(base: usize, dynamic: usize) {
         // The dynamic linker has made addresses of offsets, except in files that it did not load itself.
         let address = if *value < base { base + value } else { *value };
         match *tag {
-            DT_STRTAB => strings = address,
-            DT_SYMTAB => symbols = address,
-            DT_HASH => hash = address,
-            DT_GNU_HASH => gnu_hash = address,
+            DT_STRTAB => tables.strings = address,
+            DT_STRSZ => tables.strings_len = *value,
+            DT_SYMTAB => tables.symbols = address,
+            DT_HASH => tables.hash = address,
+            DT_GNU_HASH => tables.gnu_hash = address,
             _ => {}
         }
         entry = entry.wrapping_add(1);
     }
-    // What is wanted from elsewhere is not in the newer table of hashes, and comes before what is there. The older one counts all.
-    // SAFETY: the second word of either table.
-    let count = match (gnu_hash, hash) {
-        (0, 0) => 0,
-        (0, hash) => unsafe { *(hash as *const u32).add(1) },
-        (gnu, _) => unsafe { *(gnu as *const u32).add(1) },
-    };
-    if strings != 0 && symbols != 0 {
-        (0..count as usize).for_each(|i| note_symbol(symbols + i * size_of::<Symbol>(), strings));
+    if tables.strings != 0 && tables.symbols != 0 {
+        (0..tables.count()).for_each(|i| note_symbol(tables.symbols + i * size_of::<Symbol>(), &tables));
     }
 }
 
-fn note_symbol(symbol: usize, strings: usize) {
-    // SAFETY: an entry of the file's symbol table, and its name in the table of strings.
-    let (symbol, name) = unsafe {
-        let symbol = &*(symbol as *const Symbol);
-        (symbol, CStr::from_ptr((strings + symbol.name as usize) as *const _))
-    };
-    if symbol.section == 0 {
-        let uses = NAMES.iter().find(|(known, _)| *known == name).map_or(0, |(_, uses)| *uses);
-        *USES.get() |= uses;
+impl Tables {
+    /// How many symbols there are. The older table of hashes says it; the newer one has those that can be found by their names, and
+    /// in files without any it says nothing: then the names come right after the symbols.
+    fn count(&self) -> usize {
+        if self.hash != 0 {
+            return word(self.hash, 1);
+        }
+        let hashed = if self.gnu_hash == 0 { 0 } else { self.hashed() };
+        if hashed == 0 { self.strings.saturating_sub(self.symbols) / size_of::<Symbol>() } else { hashed }
     }
+
+    /// One more than the last symbol in the newer table; 0 if it is empty.
+    fn hashed(&self) -> usize {
+        let [buckets, first, filter] = [0, 1, 2].map(|i| word(self.gnu_hash, i));
+        let table = self.gnu_hash + 16 + 8 * filter;
+        let mut last = (0..buckets).map(|i| word(table, i)).max().unwrap_or(0);
+        if last < first || last == 0 {
+            return 0;
+        }
+        // The last of a bucket is marked.
+        while word(table + 4 * buckets, last - first) & 1 == 0 {
+            last += 1;
+        }
+        last + 1
+    }
+}
+
+fn word(table: usize, index: usize) -> usize {
+    // SAFETY: within a table of a loaded file, as that says.
+    unsafe { *(table as *const u32).add(index) as usize }
+}
+
+fn note_symbol(symbol: usize, tables: &Tables) {
+    // SAFETY: an entry of the file's symbol table, or what lies before its names.
+    let symbol = unsafe { &*(symbol as *const Symbol) };
+    if symbol.section != 0 || symbol.name as usize >= tables.strings_len {
+        return;
+    }
+    // SAFETY: the file's names, of which the last one ends too.
+    let name = unsafe { CStr::from_ptr((tables.strings + symbol.name as usize) as *const _) };
+    let uses = NAMES.iter().find(|(known, _)| *known == name).map_or(0, |(_, uses)| *uses);
+    *USES.get() |= uses;
 }

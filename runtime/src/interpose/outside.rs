@@ -36,6 +36,8 @@ fn is_point(number: usize) -> bool {
             | nr::poll
             | nr::select
             | nr::epoll_wait
+            | nr::ppoll
+            | nr::epoll_pwait
     )
 }
 
@@ -43,6 +45,8 @@ fn call(number: usize, args: [usize; 6]) -> isize {
     if is_point(number) { cancel::within(|| emulate(number, args)) } else { emulate(number, args) }
 }
 
+/// A set of signals, for the kernel.
+const SET: usize = 8;
 const AT_FDCWD: isize = -100;
 
 calls! {
@@ -79,6 +83,8 @@ calls! {
     epoll_create1(flags: i32) = epoll_create1(flags);
     epoll_ctl(fd: i32, operation: i32, other: i32, event: usize) = epoll_ctl(fd, operation, other, event);
     epoll_wait(fd: i32, events: usize, most: i32, timeout: i32) = epoll_wait(fd, events, most, timeout);
+    ppoll(entries: usize, count: usize, timeout: usize, mask: usize) = ppoll(entries, count, timeout, mask, SET);
+    epoll_pwait(fd: i32, events: usize, most: i32, timeout: i32, mask: usize) = epoll_pwait(fd, events, most, timeout, mask, SET);
     timerfd_create(clock: i32, flags: i32) = timerfd_create(clock, flags);
     timerfd_settime(fd: i32, flags: i32, new: usize, old: usize) = timerfd_settime(fd, flags, new, old);
     timerfd_gettime(fd: i32, now: usize) = timerfd_gettime(fd, now);

@@ -100,6 +100,7 @@ pub fn emulate(number: usize, args: Args) -> isize {
 /// Records what must be known to undo an execution. Called once, just before the snapshot is taken.
 pub fn snapshot_taken() {
     descriptors::snapshot_taken();
+    overlay::origin::snapshot_taken();
     memory::snapshot_taken();
 }
 

@@ -52,8 +52,8 @@ pub fn take_when(op: Op, ready: Option<Test>) {
         crate::footprint::identified(sched::current());
     }
     let address = ready.as_ref().map_or(0, |test| test as *const Test as usize);
-    sched::visible(cancel::point_within(op), address, 0);
-    cancel::look();
+    let way = sched::visible(cancel::point_within(op), address, 0);
+    cancel::look(way);
     crate::spin::changed();
 }
 

@@ -131,13 +131,18 @@ impl State {
         at_point && self.lives == Lives::Cancelled && thread.acts()
     }
 
+    /// Whether it might be past the look at whether it shall be cancelled, and goes on as if it shall not.
+    pub fn may_go_on_all_the_same(&self, t: usize, instr: Instr) -> bool {
+        instr != Instr::TestCancel && self.goes_on_cancelled(t, instr) && self.is_ready(t, instr)
+    }
+
     /// The phase of a waiter that has been woken, by a signal or by a broadcast.
     pub fn woken_phase(&self, t: usize, by_signal: bool) -> Phase {
         if self.is_cancellable(t) { Phase::WokenFirst(by_signal) } else { Phase::Woken }
     }
 
     /// Cancels a thread that shall be and is at a point for it; returns what it has done then.
-    pub fn cancelled(&mut self, program: &Program, t: usize, instr: Instr, mut pending: Op) -> Option<Op> {
+    pub fn cancelled(&mut self, program: &Program, t: usize, instr: Instr, mut pending: Op, way: u16) -> Option<Op> {
         let (phase, acts) = (self.threads[t].phase, self.lives == Lives::Cancelled && self.threads[t].acts());
         match phase {
             Phase::Waiting | Phase::Limited if acts => {
@@ -154,7 +159,7 @@ impl State {
                     pending.arg = self.pass_on(program, c);
                 }
             }
-            Phase::Running if acts && can_be_cancelled_at(instr) => {
+            Phase::Running if acts && can_be_cancelled_at(instr) && way == 0 => {
                 let pending = Op { kind: OpKind::CancelPoint, arg: 1, ..pending };
                 self.go_to_handlers(program, t);
                 return Some(pending);

@@ -306,9 +306,11 @@ impl State {
         if self.section != NOBODY && self.section != t as u8 {
             return false;
         }
-        if self.goes_on_cancelled(t, instr) {
-            return true;
-        }
+        self.goes_on_cancelled(t, instr) || self.is_ready(t, instr)
+    }
+
+    /// Whether it can do what it is about to do.
+    pub fn is_ready(&self, t: usize, instr: Instr) -> bool {
         match (self.threads[t].phase, instr) {
             (Phase::WokenFirst(_), _) => true,
             (Phase::Ended | Phase::Waiting | Phase::Arrived | Phase::Stuck | Phase::Futex(_, false), _) => false,
@@ -331,6 +333,7 @@ impl State {
     pub fn alternatives(&self, program: &Program, t: usize) -> u16 {
         match self.instr(program, t) {
             _ if self.threads[t].phase != Phase::Running => 1,
+            Some(instr) if self.may_go_on_all_the_same(t, instr) => 2,
             Some(Instr::Signal(c)) => self.conds[c as usize].len().max(1) as u16,
             Some(Instr::Choose(_, n)) => n as u16,
             Some(instr) => self.futex_ways(instr),
@@ -425,7 +428,7 @@ impl State {
             return (pending, None);
         }
         let instr = self.instr(program, t).expect("an enabled thread has an instruction");
-        if let Some(op) = self.cancelled(program, t, instr, pending) {
+        if let Some(op) = self.cancelled(program, t, instr, pending, alternative) {
             return (op, None);
         }
         if self.threads[t].phase == Phase::Woken {

@@ -159,3 +159,30 @@ fn waiting_on_a_futex_reads_its_word() {
         });
     });
 }
+
+#[test]
+fn joins_that_fail_matter() {
+    assert_bites(Kind::Lives, |e| {
+        each_op(e, |op| {
+            if op.kind == OpKind::TryJoinFailed {
+                op.kind = OpKind::Yield;
+            }
+        });
+    });
+}
+
+#[test]
+fn where_a_thread_can_be_cancelled_matters() {
+    assert_bites(Kind::Cancels, |e| each_op(e, |op| op.order = if op.may_be_cancelled() { 5 } else { op.order }));
+}
+
+#[test]
+fn that_a_thread_is_cancelled_matters() {
+    assert_bites(Kind::Cancels, |e| {
+        each_op(e, |op| {
+            if op.kind == OpKind::ThreadCancel {
+                op.kind = OpKind::Yield;
+            }
+        });
+    });
+}

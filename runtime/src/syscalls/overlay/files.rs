@@ -5,6 +5,7 @@ use super::super::errno::{EACCES, EFBIG};
 use super::super::kernel::{Text, real};
 use super::super::names::nr;
 use super::entries;
+use super::origin;
 use super::paths::Name;
 use super::{MOST_COPIED, MOST_FILES, mix, overlay};
 use crate::end::unsupported;
@@ -72,7 +73,10 @@ pub fn object(fd: usize) -> u64 {
 }
 
 fn disk_object(stat: &Stat) -> u64 {
-    mix(mix(5, stat.device), stat.inode)
+    match origin::place(stat) {
+        Some(place) => mix(8, place),
+        None => mix(mix(5, stat.device), stat.inode),
+    }
 }
 
 /// An empty memory file of the runtime's own.

@@ -15,6 +15,7 @@ mod entries;
 mod files;
 mod list;
 mod open;
+pub mod origin;
 mod paths;
 
 pub use ask::{access, fstat, readlink, stat};
