@@ -19,7 +19,8 @@ int loud(void) {
   __asm__ volatile("xchgq %0, %1" : "+m"(wide), "+r"((long){3}));
   return out;
 }
-int main() { return quiet() + loud() + locked - 2; }
+int opaque(int *p) { int out; __asm__ volatile("movl (%1), %0; bsfl %0, %0" : "=r"(out) : "r"(p)); return out; }
+int main() { return quiet() + loud() + opaque(&locked) + locked - 3; }
 "#;
     let source = source.replace("\"+r\"((long){3})", "\"+r\"(three)").replace("int out;", "int out; long three = 3;");
     let shop = Workshop::single("a.c", &source);
@@ -32,7 +33,8 @@ int main() { return quiet() + loud() + locked - 2; }
         assert_eq!(atomics, [("locked".to_owned(), rmw(4)), ("wide".to_owned(), rmw(8))], "{level}");
         assert_eq!(log.on("load", "in").len(), 1, "{level}");
         assert_eq!(log.on("store", "plain").len(), 1, "{level}");
-        assert_eq!(log.flags("loud"), Some(INLINE_ASSEMBLY), "{level}");
+        assert_eq!(log.flags("opaque"), Some(INLINE_ASSEMBLY), "{level}");
+        assert_eq!(log.flags("loud"), Some(0), "{level}");
         assert_eq!(log.flags("quiet"), Some(0), "{level}");
     }
 }
@@ -121,6 +123,6 @@ fn the_descriptor_is_in_its_section() {
         let file = std::fs::read(shop.path("program")).unwrap();
         let has = |needle: &[u8]| file.windows(needle.len()).any(|w| w == needle);
         assert!(has(b".symdpor\0"), "{options:?}");
-        assert!(has(b"SYMDPOR1\x03\0\0\0"), "{options:?}: magic and version");
+        assert!(has(b"SYMDPOR1\x04\0\0\0"), "{options:?}: magic and version");
     }
 }
