@@ -240,9 +240,11 @@ fn ran(summary: &Summary) -> String {
     format!("{} execution{plural}{dropped}{redundant} ({:.1} s{rate})", counts.executions, summary.time.as_secs_f64())
 }
 
-/// `950`, `113k`, `2.1M`.
+/// `950`, `113k`, `2.1M`, `40G`, `10^17`.
 pub fn short(number: f64) -> String {
     match number {
+        n if n >= 9.95e14 => format!("10^{:.0}", n.log10()),
+        n if n >= 9.995e8 => format!("{:.0}G", n / 1e9),
         n if n >= 9.95e6 => format!("{:.0}M", n / 1e6),
         n if n >= 999_500.0 => format!("{:.1}M", n / 1e6),
         n if n >= 9_950.0 => format!("{:.0}k", n / 1e3),
