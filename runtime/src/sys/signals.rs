@@ -69,18 +69,19 @@ struct KernelAction {
     mask: u64,
 }
 
-/// By name and by its first instruction debuggers know that this is no call.
+/// By name and by its instructions debuggers know that this is no call. They look for the name of what comes before the place
+/// that a handler returns to, so that is not the first instruction.
 #[unsafe(naked)]
 #[unsafe(export_name = "__restore_rt")]
 unsafe extern "C" fn restorer() {
-    naked_asm!(".byte 0x48, 0xc7, 0xc0", ".long {sigreturn}", "syscall", sigreturn = const nr::RT_SIGRETURN)
+    naked_asm!("nop", ".byte 0x48, 0xc7, 0xc0", ".long {sigreturn}", "syscall", sigreturn = const nr::RT_SIGRETURN)
 }
 
 fn install(signal: i32, handler: Handler) -> bool {
     let action = KernelAction {
         handler: handler as usize,
         flags: SA_SIGINFO | SA_ONSTACK | SA_RESTORER | SA_NODEFER,
-        restorer: restorer as *const () as usize,
+        restorer: restorer as *const () as usize + 1,
         mask: 0,
     };
     // SAFETY: the record outlives the call, and the handlers are functions of this module.
