@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every second fixture whose count is pinned for -O2, for the sake of time, but for those that are there to be large and those with a library of their
+/// Every fourth fixture whose count is pinned for -O2, for the sake of time, but for those that are there to be large and those with a library of their
 /// own, which the copy for another user would have to follow.
 fn subjects() -> Vec<Fixture> {
     let mut subjects = fixture::all();
@@ -23,7 +23,7 @@ fn subjects() -> Vec<Fixture> {
             && header.executions["source"] <= MOST_EXECUTIONS
             && !f.name.starts_with("bench/")
     });
-    let subjects: Vec<Fixture> = subjects.into_iter().step_by(2).collect();
+    let subjects: Vec<Fixture> = subjects.into_iter().step_by(4).collect();
     assert!(subjects.len() >= 150, "only {} fixtures", subjects.len());
     subjects
 }

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const PROGRAMS: usize = 200;
+const PROGRAMS: usize = 120;
 /// Of those whose threads may be alike.
 const TWINS: usize = 320;
 /// Of those with semaphores, read-write locks, barriers, time limits and spin loops.
