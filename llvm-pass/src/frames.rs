@@ -30,6 +30,7 @@ impl FrameEmitter {
         emit.store(emit.load(emit.ptr, top), emit.offset(frame, offset_of!(Frame, prev) as u64));
         emit.store(descriptor, emit.offset(frame, offset_of!(Frame, function) as u64));
         emit.store(emit.null(), emit.offset(frame, offset_of!(Frame, site) as u64));
+        emit.store(function, emit.offset(frame, offset_of!(Frame, address) as u64));
         emit.store(frame, top);
         hooks.enter(emit);
         FrameEmitter { frame }

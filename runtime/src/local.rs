@@ -308,7 +308,7 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let thread = &exec.threads[number as usize];
     let mut frame = if number == exec.current { exec.top } else { thread.top };
     let mut site = thread.pending_site;
-    let mut callee = 0;
+    let mut callee = None;
     for depth in 0..MAX_FRAMES {
         if !names::is_stack(frame) {
             return Err(Why::Opaque);
@@ -318,9 +318,9 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
         let here = if depth == 0 && site != 0 { site } else { record.site };
         sink.frame(stack::site_id(here), depth == 0);
         let point = point(stack::site_id(here)).inspect_err(|why| want_others(*why, record.prev))?;
-        check_call(&point, depth, callee)?;
+        check_call(&point, frame, callee)?;
         live(&point, depth == 0, frame, sink)?;
-        callee = record.function;
+        callee = Some(record);
         site = 0;
         if record.prev == 0 {
             return bottom_of(thread, record.function, sink);
@@ -345,12 +345,20 @@ fn want_others(why: Why, frame: usize) {
 }
 
 /// No code that was not instrumented may be between this frame and the one that it called.
-fn check_call(point: &Point, depth: usize, callee: usize) -> Result<(), Why> {
-    let direct = match depth {
-        0 => point.description.flags & flags::DIRECT != 0,
-        _ => point.description.callee != 0 && point.description.callee == symbol_hash(callee),
+fn check_call(point: &Point, frame: usize, callee: Option<&Frame>) -> Result<(), Why> {
+    let (description, target) = (point.description, point.description.target as usize);
+    let direct = match callee {
+        None => description.flags & flags::DIRECT != 0,
+        Some(callee) if description.callee != 0 => description.callee == symbol_hash(callee.function),
+        // SAFETY: a slot of the frame, which is on a stack.
+        Some(callee) if target != 0 => callee.address == unsafe { *(slot(frame, target - 1) as *const usize) },
+        Some(_) => false,
     };
     direct.then_some(()).ok_or(Why::Opaque)
+}
+
+fn slot(frame: usize, number: usize) -> usize {
+    frame + FRAME_SLOTS_OFFSET + 8 * number
 }
 
 fn live(point: &Point, before: bool, frame: usize, sink: &mut impl Sink) -> Result<(), Why> {
@@ -364,8 +372,8 @@ fn live(point: &Point, before: bool, frame: usize, sink: &mut impl Sink) -> Resu
     }
     code.iter().for_each(|&word| sink.code(word));
     for &raw in point.items(before) {
-        let (slot, kind, size) = item::unpack(raw);
-        let slots = frame + FRAME_SLOTS_OFFSET + 8 * slot;
+        let (number, kind, size) = item::unpack(raw);
+        let slots = slot(frame, number);
         if kind == item::VALUE {
             for_each_word(slots, 8 * size, |word| sink.word(word));
             continue;

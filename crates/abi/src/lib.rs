@@ -18,7 +18,7 @@ pub mod op;
 pub mod outside;
 
 /// Raised whenever a record of this crate changes its layout or its meaning.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// The most threads one execution may create, main included.
 pub const MAX_THREADS: usize = 1024;

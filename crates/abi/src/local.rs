@@ -16,6 +16,8 @@ pub struct Description {
     pub after: [u64; 2],
     /// [`name_hash`] of the function that is called, if that is known; else 0.
     pub callee: u64,
+    /// 1 + the slot that holds the address of the function that is called, if that is done through a pointer; else 0.
+    pub target: u64,
     pub before_count: u32,
     pub after_count: u32,
     /// Bits of [`flags`].

@@ -98,7 +98,7 @@ pub mod function_flags {
 
 /// A shadow frame, on the real stack of the function it describes. `slots` live values follow the header.
 ///
-/// Entry: `prev = *hooks.top; function = ...; site = null; *hooks.top = &frame`. Every way out: `*hooks.top = prev`.
+/// Entry: `prev = *hooks.top; function = ...; site = null; address = ...; *hooks.top = &frame`. Every way out: `*hooks.top = prev`.
 /// At landing pads and after a second return of setjmp: `*hooks.top = &frame`.
 #[repr(C)]
 pub struct Frame {
@@ -108,11 +108,13 @@ pub struct Frame {
     pub function: usize,
     /// `*const Site` of the call or visible operation under way: stored before each call.
     pub site: usize,
+    /// The function's own address: what a pointer to it holds, so that a call through one is recognised.
+    pub address: usize,
     // slots: [u64; function.slots] follow.
 }
 
 /// Offset of the first slot of a frame.
-pub const FRAME_SLOTS_OFFSET: usize = 24;
+pub const FRAME_SLOTS_OFFSET: usize = 32;
 
 /// Kinds of atomic access, as passed to the hooks. `Cas` reports its success afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -131,6 +131,14 @@ impl Function {
         }
     }
 
+    /// The local that is called, if the call goes through a pointer.
+    pub fn target(&self, instruction: &Instruction) -> Option<u32> {
+        match self.operands(instruction).last() {
+            Some(Operand::Local(local)) if opcode::is_call(instruction.opcode) => Some(*local),
+            _ => None,
+        }
+    }
+
     /// A call after which there is something on the stack to come back from: inline assembly calls nobody.
     pub fn calls(&self, instruction: &Instruction) -> bool {
         let assembly = matches!(self.operands(instruction).last(), Some(Operand::Assembly(_)));

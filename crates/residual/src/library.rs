@@ -46,6 +46,8 @@ pub struct Point {
     pub after: Option<Residual>,
     /// The symbol that is called, if the call is direct.
     pub callee: Option<String>,
+    /// The slot that holds the address of what is called, if the call goes through a pointer.
+    pub target: Option<u32>,
     pub function: FunctionName,
 }
 
@@ -207,12 +209,14 @@ impl Module {
         };
         let before = named(Side::Before);
         let after = calls.then(|| named(Side::After));
+        let target = known.function.target(known.instruction(suspension)).and_then(|local| before.slot_of(local));
         let (index, _) = self.bodies[body];
         let entry = self.functions[index as usize];
         Point {
             before,
             after,
             callee: known.function.callee(known.instruction(suspension)).map(|name| self.string(name)),
+            target,
             function: FunctionName {
                 module: self.number,
                 index,

@@ -17,6 +17,14 @@ pub struct Residual {
     pub comparable: bool,
 }
 
+impl Residual {
+    /// The slot of a live value of one word.
+    pub fn slot_of(&self, local: u32) -> Option<u32> {
+        let found = self.live.iter().find(|l| l.local == local && l.kind == LiveKind::Value { words: 1 });
+        found.filter(|_| self.comparable).map(|l| l.slot)
+    }
+}
+
 /// A local whose content matters to the residual code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Live {

@@ -235,9 +235,10 @@ fn encode(point: &Point) -> Option<Vec<u64>> {
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     let counts = before.len() as u64 | (after.len() as u64) << 32;
     let callee = point.callee.as_ref().map_or(0, |c| name_hash(c.as_bytes()));
+    let target = point.target.map_or(0, |slot| u64::from(slot) + 1);
     let [b0, b1] = code(Some(&point.before));
     let [a0, a1] = code(point.after.as_ref());
-    let mut words = vec![b0, b1, a0, a1, callee, counts, flags];
+    let mut words = vec![b0, b1, a0, a1, callee, target, counts, flags];
     debug_assert_eq!(words.len(), DESCRIPTION_WORDS);
     words.extend(before);
     words.extend(after);

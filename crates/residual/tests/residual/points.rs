@@ -37,6 +37,15 @@ fn live_locals_come_as_they_are_met() {
     assert!(point.before.comparable);
 }
 
+/// What a call through a pointer goes to is read where the pointer is kept.
+#[test]
+fn a_call_through_a_pointer() {
+    let ins = Ins::new(op::CALL, Ty::I32, vec![value(0), value(1)]).result(2).point(0, &[0, 1].map(Local::Value));
+    let point = point(&fun(2, vec![vec![ins, ret(value(2))]]));
+    let pointer = point.before.live.iter().find(|l| l.local == 1).expect("the call needs it");
+    assert_eq!((point.callee, point.target), (None, Some(pointer.slot)));
+}
+
 /// Behind the call its arguments are no longer needed, and its result is new.
 #[test]
 fn a_call_under_way() {
