@@ -4,9 +4,9 @@ use crate::history::History;
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::order::Clock;
 use crate::symmetry::origin::{Origin, Via};
-use crate::symmetry::past::{Logged, Past, atomic_accesses};
+use crate::symmetry::past::{Logged, Past, atomic_accesses, touches_memory};
 use crate::symmetry::rule::Rule;
-use crate::symmetry::summary::{PlainEntry, Summary};
+use crate::symmetry::summary::{Entry, PlainEntry, Summary};
 use symdpor_trace::{Op, PlainAccess, ThreadId, ThreadSet};
 
 /// The twin's branch.
@@ -75,22 +75,21 @@ impl View<'_> {
     }
 
     fn would_race(&self, logged: &Logged) -> bool {
-        let access = &logged.access;
+        // Exchanging twice changes nothing: so the one access is renamed, not all those of the branch.
+        let access = self.exchange.access(&logged.access);
         let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
         let summary = self.branch.summary;
         if (!logged.atomic || self.rule.mixed)
-            && summary
-                .plain()
-                .iter()
-                .any(|e| conflicts(&self.exchange.access(&e.access)) && self.is_unordered(logged, e))
+            && summary.plain().iter().any(|e| conflicts(&e.access) && self.is_unordered(logged, e))
         {
             return true;
         }
         if !logged.atomic && self.rule.mixed {
-            let ahead = summary.visible().iter().filter(|e| self.branch.is_ahead(e.thread, &e.origin));
+            let touches = |e: &&Entry| touches_memory(&e.op) && self.branch.is_ahead(e.thread, &e.origin);
+            let ahead = summary.visible().iter().filter(touches);
             let ops = ahead.flat_map(|e| atomic_accesses(e.thread, &e.op));
-            let mut others = ops.map(|a| self.exchange.access(&a)).filter(conflicts);
-            return others.any(|a| self.is_unknown(logged, a.thread));
+            let mut others = ops.filter(conflicts);
+            return others.any(|a| self.is_unknown(logged, self.exchange.thread(a.thread)));
         }
         false
     }
@@ -122,7 +121,8 @@ impl View<'_> {
 
     fn knows(&self, thread: ThreadId, logged: &Logged) -> bool {
         let of = logged.access.thread;
-        let clock = if thread == self.exchange.other { self.known_now } else { self.past.least.clock(thread) };
-        self.past.least.component(&clock, of) >= logged.epoch
+        let least = &self.past.least;
+        let clock = if thread == self.exchange.other { &self.known_now } else { least.known_by(thread) };
+        least.component(clock, of) >= logged.epoch
     }
 }

@@ -17,12 +17,22 @@ pub struct Pair {
 pub struct Exchange {
     pub one: ThreadId,
     pub other: ThreadId,
-    pub memory: Vec<Pair>,
+    memory: Vec<Pair>,
+    /// All of the memory lies in here. Most objects do not.
+    lowest: u64,
+    end: u64,
 }
 
 impl Exchange {
-    pub fn new(one: ThreadId, other: ThreadId) -> Exchange {
-        Exchange { one, other, memory: Vec::new() }
+    pub fn new(one: ThreadId, other: ThreadId, memory: Vec<Pair>) -> Exchange {
+        let starts = || memory.iter().flat_map(|p| [(p.one, p.bytes), (p.other, p.bytes)]);
+        let lowest = starts().map(|(start, _)| start).min().unwrap_or(0);
+        let end = starts().map(|(start, bytes)| start + bytes).max().unwrap_or(0);
+        Exchange { one, other, memory, lowest, end }
+    }
+
+    fn may_change(&self, object: ObjectId) -> bool {
+        self.lowest <= object.0 && object.0 < self.end
     }
 
     pub fn thread(&self, thread: ThreadId) -> ThreadId {
@@ -53,6 +63,9 @@ impl Exchange {
             return ObjectId::futex(self.object(word), if mask == 0x0f { 0 } else { 4 });
         }
         let at = object.0;
+        if !self.may_change(object) {
+            return object;
+        }
         for pair in &self.memory {
             for (from, to) in [(pair.one, pair.other), (pair.other, pair.one)] {
                 if at.wrapping_sub(from) < pair.bytes {
@@ -65,6 +78,9 @@ impl Exchange {
 
     /// Whose memory it is, if it is memory that is exchanged.
     pub fn owner(&self, object: ObjectId) -> Option<ThreadId> {
+        if !self.may_change(object) {
+            return None;
+        }
         let inside = |from: u64, bytes| object.0.wrapping_sub(from) < bytes;
         self.memory.iter().find_map(|pair| {
             let (one, other) = (inside(pair.one, pair.bytes), inside(pair.other, pair.bytes));

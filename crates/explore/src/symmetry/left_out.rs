@@ -7,21 +7,22 @@
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::origin::{Origin, TRACKED};
+use crate::symmetry::origin::{Origin, TRACKED, Translated};
 use crate::symmetry::past::Past;
+use std::rc::Rc;
 use symdpor_trace::{Op, ThreadId, ThreadSet};
 
 /// For each thread, one more than the position of the last of its events that is known; see [`Origin::after`].
 pub type After = [u32; TRACKED];
 
 /// Which order is meant.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum By {
     Dependence,
     Races,
 }
 
-fn raise(after: &mut After, known: &After) {
+fn raise(after: &mut [u32], known: &After) {
     after.iter_mut().zip(known).for_each(|(mine, known)| *mine = (*mine).max(*known));
 }
 
@@ -34,11 +35,14 @@ pub struct LeftOut<'a> {
     pub moved: ThreadSet,
     /// Here.
     position: u32,
+    /// How many threads there are, of those that can be known of.
+    threads: usize,
     past: &'a mut Past,
     history: &'a mut History,
     /// What each thread knows here, by both orders, the first one once it has begun; filled as it is asked for.
     known: Vec<Option<[After; 2]>>,
     own_touched: Option<bool>,
+    translated: Translated<(ThreadId, By)>,
 }
 
 impl<'a> LeftOut<'a> {
@@ -53,10 +57,12 @@ impl<'a> LeftOut<'a> {
             since: since as u32,
             moved,
             position,
+            threads: history.threads().min(TRACKED),
             past,
             history,
             known: Vec::new(),
             own_touched: None,
+            translated: Translated::default(),
         }
     }
 
@@ -76,44 +82,56 @@ impl<'a> LeftOut<'a> {
     }
 
     /// The origin in the branch that is left out of what `thread` did in the twin's.
-    pub fn exchanged(&mut self, thread: ThreadId, origin: &Origin, by: By) -> Origin {
+    pub fn exchanged(&mut self, thread: ThreadId, origin: &Rc<Origin>, by: By) -> Rc<Origin> {
+        let mut translated = std::mem::take(&mut self.translated);
+        let exchanged = translated.get(origin, (thread, by), || self.exchange(thread, origin, by));
+        self.translated = translated;
+        exchanged
+    }
+
+    fn exchange(&mut self, thread: ThreadId, origin: &Origin, by: By) -> Origin {
         let doer = self.exchange.thread(thread);
+        let threads = self.threads;
         let mut after = *self.known(doer, by);
+        let mut gone_on = [false; TRACKED];
+        let mut goes_on = |t: ThreadId| _ = gone_on.get_mut(t.index()).map(|g| *g = true);
+        goes_on(doer);
         for t in origin.after(self.since, thread) {
             if !self.moved.contains(t) {
-                raise(&mut after, self.known(self.exchange.thread(t), by));
+                raise(&mut after[..threads], self.known(self.exchange.thread(t), by));
+                goes_on(self.exchange.thread(t));
             }
         }
         if !self.is_own_touched() {
-            raise(&mut after, &self.kept(origin, by));
+            self.keep(&mut after, origin, by);
         }
-        for t in origin.after(self.since, thread).filter(|t| !self.moved.contains(*t)).chain([thread]) {
-            if let Some(mine) = after.get_mut(self.exchange.thread(t).index()) {
-                *mine = self.position + 1;
-            }
+        for (mine, _) in after[..threads].iter_mut().zip(gone_on).filter(|(_, gone_on)| *gone_on) {
+            *mine = self.position + 1;
         }
         let numbers = (self.history.number(doer), self.history.number(thread));
         let objects = self.moved.is_empty().then_some(self.exchange);
         origin.moved(after, numbers, objects, (self.since, self.position))
     }
 
-    /// What is known of what came before in the twin's branch, and in the other one too.
+    /// Adds what is known of what came before in the twin's branch, and in the other one too.
     ///
     /// It came through an object or a thread that is neither of the two: then it does there as well. Or it came from one of the two,
     /// which knew it: then what counts is what the other one knows.
-    fn kept(&mut self, origin: &Origin, by: By) -> After {
+    fn keep(&mut self, after: &mut After, origin: &Origin, by: By) {
         let (one, other) = (self.exchange.one, self.exchange.other);
         let (ones, others) = (*self.known(one, by), *self.known(other, by));
-        let mut kept = origin.after;
-        for (t, mine) in kept.iter_mut().enumerate() {
-            let before = (*mine).min(self.since);
+        for (t, mine) in after[..self.threads].iter_mut().enumerate() {
+            let before = origin.after[t].min(self.since);
+            if before <= *mine {
+                continue;
+            }
             // Each of the two knows all that it did itself.
             let from_one = t == one.index() || before <= ones[t];
             let from_other = t == other.index() || before <= others[t];
-            *mine =
+            let kept =
                 before.min(if from_one { others[t] } else { before }).min(if from_other { ones[t] } else { before });
+            *mine = (*mine).max(kept);
         }
-        kept
     }
 
     /// Whether someone has done something to memory that is exchanged, and now another's own.

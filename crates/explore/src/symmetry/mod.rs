@@ -34,7 +34,6 @@ use past::{Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
 use summary::{Entry, Summary, plain_op};
-use symdpor_abi::object::ObjectId;
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
 use timer::Timer;
 
@@ -344,16 +343,19 @@ impl Symmetry {
         }
         let moved = history.moved_since(skip.since);
         debug_assert!(position >= skip.since);
+        let (mut known, mut through) = (Vec::new(), Vec::new());
         for entry in skip.summary.visible() {
             let (origin, exchange) = (&entry.origin, &skip.exchange);
             if origin.last <= history.number(entry.thread) {
                 continue;
             }
-            let known = origin.after(skip.since as u32, entry.thread).filter(|t| !moved.contains(*t));
-            let known: Vec<ThreadId> = known.map(|t| exchange.thread(t)).collect();
+            let before = origin.after(skip.since as u32, entry.thread).filter(|t| !moved.contains(*t));
+            known.clear();
+            known.extend(before.map(|t| exchange.thread(t)));
             // The operation itself is no crossing: what it acquires is what is asked for.
-            let through = origin.via(skip.since as u32).filter(|v| moved.is_empty() && v.object != entry.op.object);
-            let through: Vec<ObjectId> = through.map(|v| exchange.object(v.object)).collect();
+            let via = origin.via(skip.since as u32).filter(|v| moved.is_empty() && v.object != entry.op.object);
+            through.clear();
+            through.extend(via.map(|v| exchange.object(v.object)));
             let by = exchange.thread(entry.thread);
             let past = Known { threads: &known, objects: &through, first: (skip.actor, &skip.op) };
             history.uncovered(by, &exchange.op(&entry.op), &past, races);

@@ -96,7 +96,11 @@ impl Order {
 
     /// What the thread knows.
     pub fn clock(&self, thread: ThreadId) -> Clock {
-        self.threads.get(thread.index()).copied().unwrap_or([0; TRACKED])
+        *self.known_by(thread)
+    }
+
+    pub fn known_by(&self, thread: ThreadId) -> &Clock {
+        self.threads.get(thread.index()).unwrap_or(&[0; TRACKED])
     }
 
     /// What a clock tells of a thread.

@@ -5,6 +5,8 @@
 //! the twins exchanged, too.
 
 use crate::symmetry::exchange::Exchange;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 use symdpor_abi::object::ObjectId;
 use symdpor_trace::{ThreadId, saved};
 
@@ -51,7 +53,7 @@ impl Origin {
         true
     }
 
-    pub fn merge(&mut self, other: &Origin) {
+    fn merge(&mut self, other: &Origin) {
         self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         self.last = self.last.max(other.last);
         for mine in &mut self.via {
@@ -79,14 +81,16 @@ impl Origin {
     }
 
     /// As seen from before `child` was created.
-    pub fn before_creation(&mut self, child: ThreadId, by_child: bool) {
-        if let Some(after) = self.after.get_mut(child.index()) {
+    pub fn before_creation(&self, child: ThreadId, by_child: bool) -> Origin {
+        let mut before = *self;
+        if let Some(after) = before.after.get_mut(child.index()) {
             *after = 0;
         }
         if by_child {
             // How far the creator has gone says nothing about how far the child has.
-            self.last = u32::MAX;
+            before.last = u32::MAX;
         }
+        before
     }
 
     /// The same in another branch, in which that much is known of the threads. `numbers`: how many events the two threads have
@@ -109,6 +113,50 @@ impl Origin {
             moved.add_via(Via { acquired: position, ..via });
         }
         moved
+    }
+}
+
+/// Brings together the origins of several occurrences. Operations and accesses of one step have the same origin, of which there is one
+/// copy: what has been worked out for one of them serves the next.
+#[derive(Default)]
+pub struct Merger {
+    last: Option<[Rc<Origin>; 3]>,
+}
+
+impl Merger {
+    pub fn merge(&mut self, mine: &mut Rc<Origin>, other: &Rc<Origin>) {
+        if Rc::ptr_eq(mine, other) {
+            return;
+        }
+        if let Some([a, b, merged]) = &self.last
+            && Rc::ptr_eq(a, mine)
+            && Rc::ptr_eq(b, other)
+        {
+            *mine = merged.clone();
+            return;
+        }
+        let mut merged = **mine;
+        merged.merge(other);
+        let merged = if merged == **mine { mine.clone() } else { Rc::new(merged) };
+        self.last = Some([mine.clone(), other.clone(), merged.clone()]);
+        *mine = merged;
+    }
+}
+
+/// What origins become in another view of them, each copy once. `K`: what it depends on besides.
+pub struct Translated<K>(FxHashMap<(*const Origin, K), (Rc<Origin>, Rc<Origin>)>);
+
+impl<K> Default for Translated<K> {
+    fn default() -> Self {
+        Translated(FxHashMap::default())
+    }
+}
+
+impl<K: Eq + std::hash::Hash> Translated<K> {
+    pub fn get(&mut self, origin: &Rc<Origin>, key: K, new: impl FnOnce() -> Origin) -> Rc<Origin> {
+        // The original is kept along with it, so that nothing else gets its address meanwhile.
+        let entry = self.0.entry((Rc::as_ptr(origin), key)).or_insert_with(|| (origin.clone(), Rc::new(new())));
+        entry.1.clone()
     }
 }
 

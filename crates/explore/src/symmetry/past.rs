@@ -109,6 +109,12 @@ fn drop_last<T>(list: &mut Vec<T>, late: impl Fn(&T) -> bool) {
     list.truncate(kept);
 }
 
+/// Whether an operation has accesses of its own, see [`atomic_accesses`].
+pub fn touches_memory(op: &Op) -> bool {
+    let atomic = matches!(op.kind, OpKind::AtomicLoad | OpKind::AtomicStore | OpKind::AtomicRmw | OpKind::AtomicCas);
+    atomic || op.futex_word().is_some()
+}
+
 /// The accesses of an atomic operation.
 pub fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainAccess> {
     let write = match op.kind {
@@ -184,7 +190,7 @@ impl Past {
         if let (Some(a), Some(b)) = (&a.memory, &b.memory)
             && let Some(memory) = corresponding(a, b)
         {
-            return Twins::Yes(Exchange { one, other, memory });
+            return Twins::Yes(Exchange::new(one, other, memory));
         }
         let unknown = a.memory.is_none() || b.memory.is_none();
         let again = |l: &Local| l.refused < QUESTIONS && (l.asked_at as usize) < position;
@@ -220,19 +226,19 @@ impl Past {
     }
 
     /// Where the event at `position`, which is the last one of the history, comes from: by the order of dependence.
-    pub fn origin(&mut self, position: usize, thread: ThreadId, history: &History) -> Origin {
+    pub fn origin(&mut self, position: usize, thread: ThreadId, history: &History) -> Rc<Origin> {
         let mut after = [0; TRACKED];
         history.after(position, &mut after);
-        self.complete(after, thread, history)
+        Rc::new(self.complete(after, thread, history))
     }
 
     /// The same of an operation that is pending at the end.
-    pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History) -> Origin {
+    pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History) -> Rc<Origin> {
         let mut after = [0; TRACKED];
         history.past_of(thread, None, &mut after);
         let mut origin = self.complete(after, thread, history);
         origin.last += 1;
-        origin
+        Rc::new(origin)
     }
 
     /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
@@ -275,8 +281,8 @@ impl Past {
             let thread = ThreadId(thread as u16);
             catch_up(&mut self.least, history);
             let after = self.least.clock(thread).map(after_epoch);
-            let origin = self.complete(after, thread, history);
-            summary.add_accesses(self.accesses_of(position).filter(|a| a.thread == thread), origin);
+            let origin = Rc::new(self.complete(after, thread, history));
+            summary.add_accesses(self.accesses_of(position).filter(|a| a.thread == thread), &origin);
         }
     }
 

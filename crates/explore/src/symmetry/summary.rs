@@ -4,7 +4,9 @@
 //! point. Which ones follows from this summary, with the twins exchanged.
 
 use crate::symmetry::left_out::{By, LeftOut};
-use crate::symmetry::origin::Origin;
+use crate::symmetry::origin::{Merger, Origin, Translated};
+use std::cmp::Ordering;
+use std::rc::Rc;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet, saved};
@@ -13,22 +15,18 @@ use symdpor_trace::{PlainAccess, ThreadId, ThreadSet, saved};
 const MAX_PLAIN: usize = 2048;
 
 /// A visible operation, however often it occurs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     pub thread: ThreadId,
     pub op: Op,
     /// By the order that dependence gives.
-    pub origin: Origin,
+    pub origin: Rc<Origin>,
 }
 
 impl Entry {
     fn key(&self) -> (u16, u64, u8, u8, u8, u64, u32) {
         let op = &self.op;
         (self.thread.0, op.object.0, op.kind as u8, op.mask, op.mask2, op.object2.0, op.arg)
-    }
-
-    fn merge(&mut self, other: &Entry) {
-        self.origin.merge(&other.origin);
     }
 }
 
@@ -43,20 +41,16 @@ pub fn plain_op(op: &Op) -> Op {
     Op { order: 0, arg: if tried { TRIED } else { 0 }, ..*op }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlainEntry {
     pub access: PlainAccess,
     /// By the order that races are judged by.
-    pub origin: Origin,
+    pub origin: Rc<Origin>,
 }
 
 impl PlainEntry {
     fn key(&self) -> (u16, u64, u32, u8, bool) {
         access_key(&self.access)
-    }
-
-    fn merge(&mut self, other: &PlainEntry) {
-        self.origin.merge(&other.origin);
     }
 }
 
@@ -80,7 +74,7 @@ pub struct Summary {
 }
 
 /// Puts one into a sorted list.
-fn insert<T: Copy, K: Ord>(into: &mut Vec<T>, item: T, key: impl Fn(&T) -> K, both: impl Fn(&mut T, &T)) {
+fn insert<T, K: Ord>(into: &mut Vec<T>, item: T, key: impl Fn(&T) -> K, both: impl FnOnce(&mut T, &T)) {
     match into.binary_search_by(|x| key(x).cmp(&key(&item))) {
         Ok(at) => both(&mut into[at], &item),
         Err(at) => into.insert(at, item),
@@ -88,10 +82,7 @@ fn insert<T: Copy, K: Ord>(into: &mut Vec<T>, item: T, key: impl Fn(&T) -> K, bo
 }
 
 /// Puts the members of a sorted list into another.
-fn unite<T: Copy, K: Ord>(into: &mut Vec<T>, from: &[T], key: impl Fn(&T) -> K, both: impl Fn(&mut T, &T)) {
-    if from.is_empty() {
-        return;
-    }
+fn unite<T: Clone, K: Ord>(into: &mut Vec<T>, from: &[T], key: impl Fn(&T) -> K, mut both: impl FnMut(&mut T, &T)) {
     if into.is_empty() {
         into.extend_from_slice(from);
         return;
@@ -99,18 +90,46 @@ fn unite<T: Copy, K: Ord>(into: &mut Vec<T>, from: &[T], key: impl Fn(&T) -> K, 
     let mut missing = Vec::new();
     let mut i = 0;
     for item in from {
-        while i < into.len() && key(&into[i]) < key(item) {
-            i += 1;
-        }
-        match into.get_mut(i) {
-            Some(mine) if key(mine) == key(item) => both(mine, item),
-            _ => missing.push(*item),
+        let wanted = key(item);
+        let order = loop {
+            match into.get(i).map(|mine| key(mine).cmp(&wanted)) {
+                Some(Ordering::Less) => i += 1,
+                order => break order,
+            }
+        };
+        match order {
+            Some(Ordering::Equal) => both(&mut into[i], item),
+            _ => missing.push((i, item)),
         }
     }
-    if !missing.is_empty() {
-        into.extend(missing);
-        into.sort_by_key(|a| key(a));
+    interleave(into, &missing);
+}
+
+/// Puts each item before the member at its place. Places come in order.
+fn interleave<T: Clone>(into: &mut Vec<T>, missing: &[(usize, &T)]) {
+    let [(first, _), ..] = missing else { return };
+    let rest = into.split_off(*first);
+    into.reserve(rest.len() + missing.len());
+    let mut place = *first;
+    let mut missing = missing.iter().peekable();
+    for item in rest {
+        while let Some((_, new)) = missing.next_if(|(at, _)| *at == place) {
+            into.push((*new).clone());
+        }
+        into.push(item);
+        place += 1;
     }
+    into.extend(missing.map(|(_, new)| (*new).clone()));
+}
+
+fn unite_visible(into: &mut Vec<Entry>, from: &[Entry]) {
+    let mut merger = Merger::default();
+    unite(into, from, Entry::key, |mine, other| merger.merge(&mut mine.origin, &other.origin));
+}
+
+fn unite_plain(into: &mut Vec<PlainEntry>, from: &[PlainEntry]) {
+    let mut merger = Merger::default();
+    unite(into, from, PlainEntry::key, |mine, other| merger.merge(&mut mine.origin, &other.origin));
 }
 
 impl Summary {
@@ -127,15 +146,17 @@ impl Summary {
     }
 
     pub fn add_op(&mut self, entry: Entry) {
-        insert(&mut self.visible, entry, Entry::key, Entry::merge);
+        let both = |mine: &mut Entry, other: &Entry| Merger::default().merge(&mut mine.origin, &other.origin);
+        insert(&mut self.visible, entry, Entry::key, both);
     }
 
     /// Adds plain accesses that come after the same events.
-    pub fn add_accesses(&mut self, accesses: impl Iterator<Item = PlainAccess>, origin: Origin) {
-        let mut entries: Vec<PlainEntry> = accesses.map(|access| PlainEntry { access, origin }).collect();
+    pub fn add_accesses(&mut self, accesses: impl Iterator<Item = PlainAccess>, origin: &Rc<Origin>) {
+        let entry = |access| PlainEntry { access, origin: origin.clone() };
+        let mut entries: Vec<PlainEntry> = accesses.map(entry).collect();
         entries.sort_unstable_by_key(PlainEntry::key);
-        entries.dedup();
-        unite(&mut self.plain, &entries, PlainEntry::key, PlainEntry::merge);
+        entries.dedup_by_key(|e| e.key());
+        unite_plain(&mut self.plain, &entries);
     }
 
     pub fn add_between(&mut self, access: PlainAccess) {
@@ -179,8 +200,8 @@ impl Summary {
 
     pub fn merge(&mut self, other: &Summary) {
         self.partial |= other.partial;
-        unite(&mut self.visible, &other.visible, Entry::key, Entry::merge);
-        unite(&mut self.plain, &other.plain, PlainEntry::key, PlainEntry::merge);
+        unite_visible(&mut self.visible, &other.visible);
+        unite_plain(&mut self.plain, &other.plain);
         unite(&mut self.apart, &other.apart, |p| *p, |_, _| {});
         unite(&mut self.between, &other.between, access_key, |_, _| {});
         other.groups.iter().for_each(|g| self.add_group(g));
@@ -192,7 +213,7 @@ impl Summary {
             let all = std::mem::take(&mut self.plain);
             for mut entry in all {
                 anything(&mut entry.access);
-                insert(&mut self.plain, entry, PlainEntry::key, PlainEntry::merge);
+                unite_plain(&mut self.plain, &[entry]);
             }
         }
         if self.between.len() > MAX_PLAIN {
@@ -243,24 +264,20 @@ impl Summary {
 
     /// The summary as seen from before `child` was created: what it does is its creator's doing.
     pub fn before_creation(&mut self, child: ThreadId, creator: ThreadId) {
-        for entry in &mut self.visible {
-            entry.origin.before_creation(child, entry.thread == child);
-        }
-        for entry in &mut self.plain {
-            entry.origin.before_creation(child, entry.access.thread == child);
-        }
-        let (mine, others) = self.visible.iter().partition(|e| e.thread == child);
-        self.visible = others;
-        let mut mine: Vec<Entry> = mine;
+        let mut translated = Translated::default();
+        let mut before = |origin: &mut Rc<Origin>, by_child: bool| {
+            *origin = translated.get(origin, by_child, || origin.before_creation(child, by_child));
+        };
+        self.visible.iter_mut().for_each(|e| before(&mut e.origin, e.thread == child));
+        self.plain.iter_mut().for_each(|e| before(&mut e.origin, e.access.thread == child));
+        let mut mine: Vec<Entry> = self.visible.extract_if(.., |e| e.thread == child).collect();
         mine.iter_mut().for_each(|e| e.thread = creator);
         mine.sort_unstable_by_key(Entry::key);
-        unite(&mut self.visible, &mine, Entry::key, Entry::merge);
-        let (mine, others) = self.plain.iter().partition(|e| e.access.thread == child);
-        self.plain = others;
-        let mut mine: Vec<PlainEntry> = mine;
+        unite_visible(&mut self.visible, &mine);
+        let mut mine: Vec<PlainEntry> = self.plain.extract_if(.., |e| e.access.thread == child).collect();
         mine.iter_mut().for_each(|e| e.access.thread = creator);
         mine.sort_unstable_by_key(PlainEntry::key);
-        unite(&mut self.plain, &mine, PlainEntry::key, PlainEntry::merge);
+        unite_plain(&mut self.plain, &mine);
         if self.between.iter().any(|a| a.thread == child) {
             self.between.iter_mut().filter(|a| a.thread == child).for_each(|a| a.thread = creator);
             self.between.sort_unstable_by_key(access_key);
