@@ -71,7 +71,7 @@ fn chosen_state(execution: &Execution, step: Option<usize>) -> Result<Option<usi
 fn question(execution: &Execution, position: usize) -> Plan {
     let steps = &execution.steps[..=position];
     let choices = steps.iter().map(|s| Choice { thread: s.thread, alternative: s.alternative }).collect();
-    Plan { choices, sleep: ThreadSet::new(), ask: true }
+    Plan { choices, ask: true, ..Plan::default() }
 }
 
 fn at(location: Option<Location>) -> String {

@@ -369,7 +369,7 @@ impl<'a> Search<'a> {
         let execution = self.session.execution();
         match execution.end {
             _ if matches!(ended.outcome, Outcome::Dropped | Outcome::DroppedHere) => self.counts.dropped += 1,
-            End::SleepBlocked | End::Repeated(_) => self.counts.blocked += 1,
+            End::SleepBlocked | End::Repeated(_) | End::InVain => self.counts.blocked += 1,
             End::Complete | End::Cut => self.counts.executions += 1,
             End::Asked => return,
         }

@@ -108,7 +108,8 @@ impl Session {
     pub fn run(&mut self, plan: &Plan, show: bool, stop: &mut dyn FnMut() -> bool) -> Result<Ran, WorkerError> {
         let show = if show { options::SHOW_OUTPUT } else { 0 };
         let ask = if plan.ask { options::ASK } else { 0 };
-        let request = Request { plan, options: self.bits | show | ask, watch: 0 };
+        let stops = if plan.stops_in_vain { options::STOPS_IN_VAIN } else { 0 };
+        let request = Request { plan, options: self.bits | show | ask | stops, watch: 0 };
         match self.answer(request, stop)? {
             Answer::Done(outcome, header) => Ok(self.take_over(plan, outcome, header)),
             Answer::Died(death) => Ok(Ran::Died(death)),
@@ -133,7 +134,8 @@ impl Session {
             let Answer::Done(outcome, header) = &answer else { return Ok(answer) };
             // What ends in an error need not be compared, and may take long.
             let dropped = matches!(outcome, Outcome::Dropped | Outcome::DroppedHere);
-            let redundant = matches!(outcome, Outcome::SleepBlocked | Outcome::Asked | Outcome::Repeated);
+            let redundant =
+                matches!(outcome, Outcome::SleepBlocked | Outcome::Asked | Outcome::Repeated | Outcome::InVain);
             let ended = redundant || matches!(outcome, Outcome::Exited | Outcome::Deadlock);
             times += 1;
             let enough = times > DESCRIBED && *outcome != Outcome::Asked;

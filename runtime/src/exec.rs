@@ -35,6 +35,12 @@ pub struct Exec {
     pub conditional: ThreadBits,
     /// The sleep set.
     pub asleep: ThreadBits,
+    /// Those of it that came round in vain, if there are any; and who of them was woken by the last step, and goes next. See `vain`.
+    pub in_vain: ThreadBits,
+    pub any_in_vain: bool,
+    pub goes_next: Option<u16>,
+    /// The step under way has made plain accesses.
+    pub touched: bool,
     /// Hooks called since the last visible operation.
     pub quiet_hooks: u32,
     /// Where the last hook was called: a crash of instrumented code is there.
@@ -74,6 +80,7 @@ pub fn init() {
         (&raw mut (*exec).heap).write(Heap::new(crate::snapshot::commit));
         (&raw mut (*exec).syscalls).write(syscalls::State::new());
         (*exec).thread_count = 1;
+        (*exec).goes_next = None;
         (*exec).threads[0].life = Life::Alive;
         (*exec).threads[0].fs = crate::sys::context::fs_base();
     }

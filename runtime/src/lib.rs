@@ -64,6 +64,7 @@ mod threads;
 mod tls;
 mod unwind;
 mod uses;
+mod vain;
 mod watch;
 mod whereabouts;
 

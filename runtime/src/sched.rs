@@ -17,6 +17,7 @@ use crate::stack;
 use crate::sys::context;
 use crate::syscalls::turn;
 use crate::thread::Thread;
+use crate::vain;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{Outcome, Step, TRACE_BYTES, TRACE_OFFSET, options};
 use symdpor_abi::op::{self, Op, OpKind};
@@ -205,6 +206,9 @@ fn choose() -> u16 {
     settle_last();
     write_last();
     let run = RUN.get();
+    if vain::stops(&run.last, run.step) {
+        end::finish(Outcome::InVain);
+    }
     if channel::says(options::ASK) && run.step + 1 == channel::header().plan_len as usize {
         crate::memory::tell();
         end::finish(Outcome::Asked);
@@ -246,9 +250,7 @@ fn settle_last() {
         }
     }
     if run.step == sleeps_from {
-        for &sleeper in channel::sleepers() {
-            exec.asleep.insert(sleeper as u16);
-        }
+        channel::sleepers().iter().for_each(|&sleeper| vain::sleeps(sleeper));
     }
 }
 
@@ -383,6 +385,9 @@ fn default_thread(words: usize) -> u16 {
     let run = RUN.get();
     let me = exec.current;
     let yields = |n: u16| exec.threads[n as usize].yields;
+    if let Some(next) = exec.goes_next.take().filter(|&n| run.enabled.contains(n)) {
+        return next;
+    }
     if run.enabled.contains(me) && !exec.asleep.contains(me) && !yields(me) {
         return me;
     }
@@ -401,6 +406,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     let run = RUN.get();
     let chosen = &mut exec.threads[thread as usize];
     chosen.yields = false;
+    exec.touched = false;
     let alternatives = match chosen.pending.kind {
         OpKind::CondSignal => cond::waiters(chosen.pending_address).max(1),
         OpKind::FutexWake | OpKind::FutexRequeue | OpKind::FutexWakeOp => crate::futex::ways(chosen),

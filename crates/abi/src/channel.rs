@@ -94,12 +94,20 @@ pub mod options {
     pub const EXPLAIN: u32 = 128;
     /// Coming back to a state is an error.
     pub const LIVELOCK: u32 = 256;
+    /// Stop where a thread comes round in vain, from the plan's last choice on.
+    pub const STOPS_IN_VAIN: u32 = 512;
     /// Numbers that the program asks for are between `Header::nondet_low` and `Header::nondet_high`.
     pub const NONDET: u32 = 1 << 12;
     /// Record plain accesses with their values, and the names of threads (to report a failing execution).
     pub const ACCESSES: u32 = 1 << 16;
     /// A debugger is attached: call the functions that it stops at.
     pub const DEBUGGER: u32 = 1 << 17;
+}
+
+/// Words of the sleep set: the thread's number, and bits.
+pub mod sleeper {
+    /// Its last step was one with which it came round in vain.
+    pub const IN_VAIN: u32 = 1 << 31;
 }
 
 /// `AccessRecord::flags`.
@@ -148,12 +156,14 @@ pub enum Outcome {
     Dropped = 11,
     /// The same, and it was cut off at once.
     DroppedHere = 12,
+    /// A thread has come round in vain: stopped there.
+    InVain = 13,
 }
 
 impl Outcome {
     pub fn from_u32(raw: u32) -> Option<Outcome> {
         use Outcome::*;
-        const ALL: [Outcome; 13] = [
+        const ALL: [Outcome; 14] = [
             Running,
             Exited,
             Deadlock,
@@ -167,6 +177,7 @@ impl Outcome {
             Repeated,
             Dropped,
             DroppedHere,
+            InVain,
         ];
         ALL.get(raw as usize).copied()
     }

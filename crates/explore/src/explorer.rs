@@ -50,7 +50,7 @@ pub struct Statistics {
 impl Statistics {
     pub(crate) fn count(&mut self, execution: &Execution) {
         match execution.end {
-            End::SleepBlocked | End::Repeated(_) => self.blocked += 1,
+            End::SleepBlocked | End::Repeated(_) | End::InVain => self.blocked += 1,
             End::Complete | End::Cut => self.executions += 1,
             End::Asked => return,
         }

@@ -22,6 +22,7 @@ pub mod endless;
 mod estimate;
 pub mod explorer;
 mod history;
+mod in_vain;
 pub mod none;
 mod objects;
 mod reduction;

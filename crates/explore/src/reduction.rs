@@ -9,6 +9,9 @@
 //!   that could have run in its place is to be explored from that state.
 //! - A sleeping thread's operation has been explored elsewhere, with its races.
 //!
+//! A thread that comes round to where it was, having changed nothing, might as well have waited: with sleep sets such a turn is
+//! looked at and not followed, as if the thread could not run (`in_vain`).
+//!
 //! With symmetry, a branch may be left out because its twin's has been explored (`symmetry`): a twin in the same node,
 //! or one that sleeps there. In the second case the execution may have gone past the node already, since it was the worker that
 //! chose the thread: then the rest of it is not looked at.
@@ -55,6 +58,9 @@ pub(crate) enum Waiting {
     Branch,
     /// In the midst of an execution, at a new node.
     Opened(Box<Execution>),
+    /// No question: whether those who can only come round in vain do so for ever, in the last node, or at the end of an execution.
+    InVain,
+    InVainAtEnd,
 }
 
 impl<S: Strategy> Default for Reduction<S> {
@@ -136,8 +142,12 @@ impl<S: Strategy> Reduction<S> {
         for (position, step) in execution.steps.iter().enumerate().skip(first) {
             let answered = again && position == first;
             let opened = position == self.tree.depth() || answered;
+            let fruitful = !opened && self.tree.is_fruitful(position);
             if !answered {
                 self.tree.push(position, step);
+            }
+            if execution.end == End::InVain && position + 1 == execution.steps.len() {
+                self.tree.in_vain(position, fruitful);
             }
             if opened && let Some(symmetry) = &mut self.symmetry {
                 symmetry.open(position);
@@ -175,7 +185,7 @@ impl<S: Strategy> Reduction<S> {
     }
 
     fn analyse_pending(&mut self, pending: &PendingOp, execution: &Execution) {
-        if execution.end == End::SleepBlocked && pending.enabled {
+        if matches!(execution.end, End::SleepBlocked | End::InVain) && pending.enabled {
             return;
         }
         let ends = |step: &&symdpor_trace::Step| execution.end == End::Cut || step.op.is_global();
@@ -208,6 +218,10 @@ impl<S: Strategy> Reduction<S> {
             self.reverse_races();
         }
         self.end(execution, position);
+        if self.tree.is_all_in_vain(position) {
+            self.waiting = Some(Waiting::InVain);
+            return Analysed::Asking(self.tree.awakened(position));
+        }
         self.suspect(&execution.steps[..position]);
         if let Some(symmetry) = &mut self.symmetry {
             symmetry.finish_blocked(position);
@@ -229,7 +243,8 @@ impl<S: Strategy> Reduction<S> {
             }
         }
         if at_end {
-            let skip = |p: &&PendingOp| execution.end != End::SleepBlocked || !p.enabled;
+            let redundant = matches!(execution.end, End::SleepBlocked | End::InVain);
+            let skip = |p: &&PendingOp| !redundant || !p.enabled;
             return execution.pending.iter().filter(skip).map(|p| (p.thread, p.op)).collect();
         }
         pending
@@ -303,7 +318,7 @@ impl<S: Strategy> Reduction<S> {
         for (earlier, thread) in self.mirrored.drain(..) {
             self.tree.require(earlier, thread);
         }
-        self.tree.leave_out(position, thread, skip.op, skip.since != position);
+        self.tree.leave_out(position, (thread, skip.exchange.one), skip.op, skip.since != position);
     }
 
     /// Takes the next branch: another way of the deepest node's operation, then another of its threads, then the node
@@ -327,6 +342,16 @@ impl<S: Strategy> Reduction<S> {
             self.tree.pop();
         }
         None
+    }
+
+    /// Goes on in the deepest node, of whose threads one has been dealt with.
+    pub(crate) fn branch_on(&mut self) -> Option<Plan> {
+        self.branch(Some(Again::Thread))
+    }
+
+    /// Goes on after an execution.
+    pub(crate) fn branch_from_end(&mut self) -> Option<Plan> {
+        self.branch(None)
     }
 
     fn next_choice(&mut self, position: usize) -> Option<Plan> {
@@ -408,7 +433,7 @@ impl<S: Strategy> Reduction<S> {
     }
 
     fn next_thread(&mut self, position: usize) -> Option<Plan> {
-        while let Some(thread) = self.tree.candidate(position) {
+        while let Some(thread) = self.tree.candidate(position).or_else(|| self.instead_of_in_vain(position)) {
             match self.may_skip(position, thread, false) {
                 Leave::Out => {}
                 Leave::No => {
@@ -421,7 +446,7 @@ impl<S: Strategy> Reduction<S> {
                 }
             }
         }
-        None
+        self.nothing_but_in_vain(position)
     }
 
     fn analysed(&mut self, analysed: Analysed, execution: &Execution) -> Option<Plan> {
@@ -431,7 +456,7 @@ impl<S: Strategy> Reduction<S> {
         match analysed {
             Analysed::ToItsEnd => {
                 self.statistics.count(execution);
-                self.branch(None)
+                self.ends_in_vain(execution).or_else(|| self.branch(None))
             }
             Analysed::UpTo => {
                 self.statistics.count_cut(execution);
@@ -455,6 +480,12 @@ impl<S: Strategy> Reduction<S> {
         }
     }
 
+    pub(crate) fn suspect_at(&mut self, position: usize) {
+        if self.tree.has_repeated() && !self.endless {
+            self.suspects.push(self.tree.way_to(position));
+        }
+    }
+
     /// Goes on with the search, unless there is a state that may be one of a livelock.
     fn inquire(&mut self, plan: Option<Plan>) -> Option<Plan> {
         self.suspects.extend(self.tree.take_endless());
@@ -474,10 +505,11 @@ impl<S: Strategy> Reduction<S> {
             return self.analysed(analysed, last);
         };
         let position = self.tree.depth().saturating_sub(1);
-        if let Some(symmetry) = &mut self.symmetry {
+        if let (Some(symmetry), End::Asked) = (&mut self.symmetry, last.end) {
             symmetry.remember(&last.memory, position);
         }
         match waiting {
+            Waiting::InVain | Waiting::InVainAtEnd => self.tried_in_vain(&waiting, last),
             Waiting::Way => self.branch(Some(Again::Way)),
             Waiting::Branch => self.branch(Some(Again::Thread)),
             Waiting::Opened(execution) => {
@@ -490,7 +522,7 @@ impl<S: Strategy> Reduction<S> {
 
 impl<S: Strategy> Explorer for Reduction<S> {
     fn first(&mut self) -> Plan {
-        Plan::default()
+        Plan { stops_in_vain: S::SLEEP_SETS, ..Plan::default() }
     }
 
     fn next(&mut self, last: &Execution) -> Option<Plan> {

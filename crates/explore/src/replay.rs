@@ -2,7 +2,7 @@
 
 use crate::determinism::{Determinism, Divergence, follows};
 use crate::explorer::{Explorer, Statistics};
-use symdpor_trace::{Choice, Execution, Plan, Step, ThreadSet};
+use symdpor_trace::{Choice, Execution, Plan, Step};
 
 /// Runs a fixed list of choices and says whether the program went along.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub struct Replay {
 
 impl Replay {
     pub fn new(choices: Vec<Choice>) -> Replay {
-        Replay { plan: Plan { choices, sleep: ThreadSet::new(), ask: false }, ..Replay::default() }
+        Replay { plan: Plan { choices, ..Plan::default() }, ..Replay::default() }
     }
 
     /// Runs the choices of recorded steps, and compares what is done with them.

@@ -58,6 +58,8 @@ impl Saved for Waiting {
                 2u8.save(into);
                 execution.save(into);
             }
+            Waiting::InVain => 3u8.save(into),
+            Waiting::InVainAtEnd => 4u8.save(into),
         }
     }
 
@@ -66,6 +68,8 @@ impl Saved for Waiting {
             0 => Some(Waiting::Way),
             1 => Some(Waiting::Branch),
             2 => Saved::load(from).map(Waiting::Opened),
+            3 => Some(Waiting::InVain),
+            4 => Some(Waiting::InVainAtEnd),
             _ => None,
         }
     }

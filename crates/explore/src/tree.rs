@@ -19,6 +19,8 @@ pub struct Node {
     pub enabled: ThreadSet,
     /// Threads to be explored from here, explored or not.
     pub backtrack: ThreadSet,
+    /// Those of them that others are to run for if they cannot.
+    required: ThreadSet,
     /// Threads asleep here, those explored from here included.
     pub sleep: ThreadSet,
     /// Threads whose branch has been taken, the current one included.
@@ -28,10 +30,14 @@ pub struct Node {
     alternatives: u16,
     /// The current branch ended in an error: what the thread would have done after it was not seen.
     cut: bool,
+    /// The current branch is a turn in vain.
+    in_vain: bool,
     /// An execution came back to this state.
     repeated: bool,
     /// An execution from here came to an end, or back to a state above.
     ends: bool,
+    /// A branch from here was more than a turn in vain.
+    fruitful: bool,
     /// Its sleepers: those inherited, and those explored here.
     inherited: (usize, usize),
     own: (usize, usize),
@@ -44,6 +50,8 @@ struct Sleeper {
     op: Op,
     /// The node where it was explored.
     since: u32,
+    /// All that it did there was to come round to where it was.
+    in_vain: bool,
 }
 
 impl Node {
@@ -102,8 +110,42 @@ impl Tree {
         let node = &mut self.nodes[position];
         node.op = Some(step.op);
         node.alternatives = step.alternatives;
-        node.cut = false;
+        (node.cut, node.in_vain) = (false, false);
+        node.fruitful = true;
         node
+    }
+
+    /// The last node's current branch is a turn in vain: its thread comes round to where it was. `fruitful`: whether another branch
+    /// of the node was more than that.
+    pub fn in_vain(&mut self, position: usize, fruitful: bool) {
+        let thread = self.choices[position].thread;
+        let node = &mut self.nodes[position];
+        (node.in_vain, node.fruitful) = (true, fruitful);
+        if node.required.contains(thread) {
+            node.backtrack.union_with(&node.enabled);
+        }
+    }
+
+    /// Whether something other than turns in vain has been explored from a node.
+    pub fn is_fruitful(&self, position: usize) -> bool {
+        self.nodes.get(position).is_some_and(|n| n.fruitful)
+    }
+
+    /// Whether a thread sleeps in the last node because all it could do is to come round in vain.
+    pub fn sleeps_in_vain(&self, position: usize, thread: ThreadId) -> bool {
+        self.sleepers_of(position).any(|s| s.thread == thread && s.in_vain)
+    }
+
+    fn sleepers_of(&self, position: usize) -> impl Iterator<Item = &Sleeper> {
+        let node = &self.nodes[position];
+        let inherited = &self.sleepers[node.inherited.0..node.inherited.1];
+        let asleep = inherited.iter().filter(|s| node.sleep.contains(s.thread));
+        asleep.chain(&self.sleepers[node.own.0..node.own.1])
+    }
+
+    /// Whether nobody could do anything in the last node but come round in vain.
+    pub fn is_all_in_vain(&self, position: usize) -> bool {
+        self.nodes[position].enabled.iter().all(|t| self.sleeps_in_vain(position, t))
     }
 
     /// The execution ended in an error at its last event: its thread does not sleep afterwards, for what would have come after
@@ -123,10 +165,11 @@ impl Tree {
         node.enabled.clone_from(&step.enabled);
         node.backtrack.clear();
         node.backtrack.insert(step.thread);
+        node.required.clear();
         node.done.clear();
         node.done.insert(step.thread);
         node.sleep.remove(step.thread);
-        (node.repeated, node.ends) = (false, false);
+        (node.repeated, node.ends, node.fruitful) = (false, false, false);
         node.inherited = inherited;
         node.own = (self.sleepers.len(), self.sleepers.len());
         node.effort = self.estimate.open();
@@ -187,15 +230,16 @@ impl Tree {
     pub fn finish_branch(&mut self, position: usize) {
         let thread = self.choices[position].thread;
         if let Some(op) = self.nodes[position].op.take().filter(|_| !self.nodes[position].cut) {
-            self.put_to_sleep(position, thread, op);
+            let in_vain = self.nodes[position].in_vain;
+            self.put_to_sleep(position, thread, op, in_vain);
         }
     }
 
-    fn put_to_sleep(&mut self, position: usize, thread: ThreadId, op: Op) {
+    fn put_to_sleep(&mut self, position: usize, thread: ThreadId, op: Op, in_vain: bool) {
         if self.use_sleep {
             let node = &mut self.nodes[position];
             self.sleepers.truncate(node.own.1);
-            self.sleepers.push(Sleeper { thread, op, since: position as u32 });
+            self.sleepers.push(Sleeper { thread, op, since: position as u32, in_vain });
             node.own.1 = self.sleepers.len();
             node.sleep.insert(thread);
         }
@@ -220,8 +264,9 @@ impl Tree {
     }
 
     /// Leaves out a thread's branch from the last node, which would begin with `op`. `elsewhere`: for what was explored from
-    /// another node.
-    pub fn leave_out(&mut self, position: usize, thread: ThreadId, op: Op, elsewhere: bool) {
+    /// another node. `twin`: whose branch was explored.
+    pub fn leave_out(&mut self, position: usize, (thread, twin): (ThreadId, ThreadId), op: Op, elsewhere: bool) {
+        let in_vain = self.sleeps_in_vain(position, twin);
         let node = &mut self.nodes[position];
         if elsewhere {
             node.done.remove(thread);
@@ -229,7 +274,7 @@ impl Tree {
         } else {
             node.done.insert(thread);
         }
-        self.put_to_sleep(position, thread, op);
+        self.put_to_sleep(position, thread, op, in_vain);
     }
 
     /// The threads that sleep in a node since they were explored from nodes above it.
@@ -246,11 +291,14 @@ impl Tree {
         node.enabled.first_outside(&node.done, &node.sleep)
     }
 
-    /// Has `thread` run from a node, or whoever can run if it cannot or has been explored from a node above.
+    /// Has `thread` run from a node, or whoever can run if it cannot, be it that it would come round in vain, or has been explored
+    /// from a node above.
     pub fn require(&mut self, position: usize, thread: ThreadId) {
+        let explored = self.sleeps_in_vain(position, thread);
         let node = &mut self.nodes[position];
-        if node.enabled.contains(thread) && !node.sleeps_by_inheritance(thread) {
+        if node.enabled.contains(thread) && !node.sleeps_by_inheritance(thread) && !explored {
             node.backtrack.insert(thread);
+            node.required.insert(thread);
         } else {
             node.backtrack.union_with(&node.enabled);
         }
@@ -262,7 +310,7 @@ impl Tree {
         let depth = self.choices.len();
         let since = match end {
             End::Repeated(since) => since,
-            End::SleepBlocked | End::Asked => return,
+            End::SleepBlocked | End::Asked | End::InVain => return,
             End::Complete | End::Cut => {
                 self.nodes[..depth].iter_mut().for_each(|n| n.ends = true);
                 return;
@@ -314,20 +362,73 @@ impl Tree {
     /// The plan that takes the last node's current branch.
     pub fn plan(&self) -> Plan {
         let position = self.choices.len() - 1;
-        let sleep = if self.use_sleep { self.nodes[position].sleep.clone() } else { ThreadSet::new() };
-        Plan { choices: self.choices.clone(), sleep, ask: false }
+        if !self.use_sleep {
+            return Plan { choices: self.choices.clone(), ..Plan::default() };
+        }
+        let sleep = self.nodes[position].sleep.clone();
+        let in_vain = self.sleepers_of(position).filter(|s| s.in_vain && sleep.contains(s.thread)).map(|s| s.thread);
+        let in_vain = in_vain.collect();
+        Plan { choices: self.choices.clone(), sleep, ask: false, stops_in_vain: true, in_vain }
+    }
+
+    /// Whether a thread sleeps at the end of the current execution because all it could do is to come round in vain.
+    pub fn ends_in_vain(&self, thread: ThreadId) -> bool {
+        let Some(position) = self.choices.len().checked_sub(1) else { return false };
+        let step = self.nodes[position].op;
+        let stays = |s: &&Sleeper| !step.is_some_and(|op| dependent(&op, &s.op));
+        let awake = self.choices[position].thread == thread;
+        !awake && self.sleepers_of(position).filter(stays).any(|s| s.thread == thread && s.in_vain)
+    }
+
+    /// What became of the last node's turns in vain is known.
+    pub fn is_dealt_with(&mut self, position: usize) {
+        self.nodes[position].fruitful = true;
+    }
+
+    /// The choices that lead to a node.
+    pub fn way_to(&self, position: usize) -> Vec<Choice> {
+        self.choices[..position].to_vec()
+    }
+
+    /// The plan that goes on from the end of the current execution with a thread that sleeps there.
+    pub fn beyond(&self, thread: ThreadId) -> Plan {
+        let choice = Choice { thread, alternative: 0 };
+        Plan { choices: self.choices.iter().copied().chain([choice]).collect(), ..Plan::default() }
+    }
+
+    /// The plan that goes on from the last node with whoever is asleep there.
+    pub fn awakened(&self, position: usize) -> Plan {
+        let thread = self.nodes[position].enabled.first();
+        let choice = thread.map(|thread| Choice { thread, alternative: 0 });
+        Plan { choices: self.choices[..position].iter().copied().chain(choice).collect(), ..Plan::default() }
     }
 
     /// The plan that comes to the last node and asks for the threads' memory there.
     pub fn question(&self, position: usize, thread: ThreadId) -> Plan {
         let mut choices = self.choices[..position].to_vec();
         choices.push(Choice { thread, alternative: 0 });
-        Plan { choices, sleep: ThreadSet::new(), ask: true }
+        Plan { choices, ask: true, ..Plan::default() }
     }
 }
 
-saved!(Node { enabled, backtrack, sleep, done, op, alternatives, cut, repeated, ends, inherited, own, effort });
-saved!(Sleeper { thread, op, since });
+saved!(Node {
+    enabled,
+    backtrack,
+    required,
+    sleep,
+    done,
+    op,
+    alternatives,
+    cut,
+    in_vain,
+    repeated,
+    ends,
+    fruitful,
+    inherited,
+    own,
+    effort
+});
+saved!(Sleeper { thread, op, since, in_vain });
 
 /// The nodes that are not in use are left out.
 impl Saved for Tree {

@@ -38,6 +38,8 @@ pub enum End {
     Asked,
     /// The state is the one before this step again.
     Repeated(usize),
+    /// With its last step a thread came round in vain, and the plan said to stop there: the state is the one before that step.
+    InVain,
 }
 
 /// A whole execution: the plan it was given, then what the default rule chose.

@@ -22,4 +22,10 @@ pub struct Plan {
     pub sleep: ThreadSet,
     /// Whether to stop before the last choice, and to tell what memory the threads have to themselves there.
     pub ask: bool,
+    /// Whether to stop after a step, from the last choice on, with which a thread comes round to where it was, having changed
+    /// nothing and found what it found before.
+    pub stops_in_vain: bool,
+    /// Of the sleeping threads, those whose last step was such a one. They wake also if what they looked at is accessed by plain
+    /// accesses, and go next then.
+    pub in_vain: ThreadSet,
 }

@@ -270,6 +270,7 @@ impl Saved for End {
             End::SleepBlocked => 2,
             End::Asked => 3,
             End::Repeated(_) => 4,
+            End::InVain => 5,
         });
         if let End::Repeated(since) = self {
             since.save(into);
@@ -279,6 +280,7 @@ impl Saved for End {
     fn load(from: &mut Reader<'_>) -> Option<Self> {
         match from.byte()? {
             4 => Saved::load(from).map(End::Repeated),
+            5 => Some(End::InVain),
             other => [End::Complete, End::Cut, End::SleepBlocked, End::Asked].get(other as usize).copied(),
         }
     }
@@ -286,7 +288,7 @@ impl Saved for End {
 
 saved!(Op { kind, mask, mask2, order, arg, object, object2 });
 saved!(Choice { thread, alternative });
-saved!(Plan { choices, sleep, ask });
+saved!(Plan { choices, sleep, ask, stops_in_vain, in_vain });
 saved!(Step { thread, op, alternatives, alternative, enabled });
 saved!(PendingOp { thread, op, enabled });
 saved!(PlainAccess { thread, object, granules, mask, write });

@@ -301,6 +301,7 @@ pub fn end_of(outcome: Outcome) -> End {
     match outcome {
         Outcome::Exited | Outcome::Deadlock | Outcome::Dropped => End::Complete,
         Outcome::SleepBlocked => End::SleepBlocked,
+        Outcome::InVain => End::InVain,
         Outcome::Asked => End::Asked,
         _ => End::Cut,
     }

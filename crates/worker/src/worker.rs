@@ -12,8 +12,8 @@ use crate::process::{Death, Launch, Process};
 use crate::watchdog::{Action, Sight, Watchdog};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use symdpor_abi::channel::{self as layout, ErrorKind, Header, Outcome, command, options, pack_choice};
-use symdpor_trace::Plan;
+use symdpor_abi::channel::{self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper};
+use symdpor_trace::{Plan, ThreadId};
 
 /// Looks at the channel before the controller goes to sleep: some 100 us, at 40 ns for a pause. Where the two CPUs are one
 /// core, spinning makes the worker twice as slow: a long execution is better slept through.
@@ -260,9 +260,10 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
 }
 
 pub(crate) fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, spins: bool) {
-    let Plan { choices, sleep, .. } = request.plan;
+    let Plan { choices, sleep, in_vain, .. } = request.plan;
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
-    let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(|t| u32::from(t.0)));
+    let word = |t: ThreadId| u32::from(t.0) | if in_vain.contains(t) { sleeper::IN_VAIN } else { 0 };
+    let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(word));
     channel.change_header(|header| {
         header.may_spin = spins as u32;
         header.plan_len = choices.len() as u32;

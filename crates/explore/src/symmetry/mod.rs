@@ -203,6 +203,13 @@ impl Symmetry {
         self.carry.set_partial();
     }
 
+    /// What would have come after a node was seen elsewhere.
+    pub fn is_partial_at(&mut self, position: usize) {
+        if let Some(node) = self.nodes.get_mut(position) {
+            node.total.set_partial();
+        }
+    }
+
     /// Whether a signal need not wake `thread`, because it has been explored how it wakes a twin of it.
     pub fn may_skip_way(
         &mut self,

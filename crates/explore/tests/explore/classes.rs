@@ -39,7 +39,7 @@ pub fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Op
             // What others would have done next to an error is no part of its class.
             End::Cut => return None,
             End::Complete => drop(found.insert(class(&execution))),
-            End::Asked | End::SleepBlocked | End::Repeated(_) => {}
+            End::Asked | End::SleepBlocked | End::Repeated(_) | End::InVain => {}
         }
         match explorer.next(&execution) {
             Some(next) => plan = next,

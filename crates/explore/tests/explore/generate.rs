@@ -56,6 +56,8 @@ pub enum Kind {
     Ends,
     Once,
     Spins,
+    /// Equal threads among them, and plain accesses to what they look at.
+    SpinTwins,
     Futexes,
     /// Threads that may run for ever.
     Endless,
@@ -80,7 +82,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 22] = [
+    pub const ALL: [Kind; 23] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -90,6 +92,7 @@ impl Kind {
         Kind::Ends,
         Kind::Once,
         Kind::Spins,
+        Kind::SpinTwins,
         Kind::Futexes,
         Kind::Endless,
         Kind::Crowd,
@@ -253,6 +256,19 @@ impl Kind {
                 G::locked,
             ],
             Kind::Once => &[G::atom, G::once, G::once, G::branch, G::locked, G::check],
+            Kind::SpinTwins => &[
+                G::atom,
+                G::atom,
+                G::spin,
+                G::spin,
+                G::spin_locked,
+                G::spin_either,
+                G::branch,
+                G::branch_plain,
+                G::plain,
+                G::locked,
+                G::check,
+            ],
             Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
         }
     }
@@ -288,7 +304,7 @@ pub fn program(rng: &mut Rng, kind: Kind) -> Program {
         workers: match kind {
             Kind::Crowd => rng.pick(&[4, 5, 6]),
             Kind::Deep => 2,
-            Kind::Twins | Kind::SharedTwins => rng.pick(&[2, 3, 3, 4, 4]),
+            Kind::Twins | Kind::SharedTwins | Kind::SpinTwins => rng.pick(&[2, 3, 3, 4, 4]),
             _ => rng.pick(&[2, 2, 3, 3, 4]),
         },
         kind,
@@ -310,7 +326,11 @@ impl Generator {
                 self.segment(&mut code);
             }
             code.extend(
-                if self.rng.percent(if matches!(self.kind, Kind::Twins | Kind::SharedTwins) { 90 } else { 70 }) {
+                if self.rng.percent(if matches!(self.kind, Kind::Twins | Kind::SharedTwins | Kind::SpinTwins) {
+                    90
+                } else {
+                    70
+                }) {
                     shared.clone()
                 } else {
                     self.body()

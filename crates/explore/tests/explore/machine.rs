@@ -468,7 +468,10 @@ impl State {
                 (self.spin(t, view, value, true, pending), None)
             }
             Instr::SpinLock(view) => {
+                // A turn in vain leaves nothing behind.
+                let before = self.threads[t].regs;
                 let op = self.atomic(t, Instr::Cas(3, view, 0, 1), pending);
+                self.threads[t].regs = before;
                 self.spun(t, op.kind == OpKind::AtomicRmw, false);
                 (op, None)
             }

@@ -4,6 +4,7 @@ use crate::local::{self, Table};
 use crate::machine::{Phase, State, Stop};
 use crate::program::{CELLS, LANES, PLAIN, Program, THREADS};
 use std::collections::BTreeSet;
+use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::dependent;
 use symdpor_explore::{Explorer, Statistics};
 use symdpor_trace::{
@@ -105,6 +106,8 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
         sleep: ThreadSet::new(),
         footprints: Footprints::default(),
         visits: Vec::new(),
+        in_vain: ThreadSet::new(),
+        next: None,
     };
     run.state.log.0.clear();
     let loops = program.has_loops();
@@ -116,6 +119,7 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
         let position = run.steps.len();
         if position + 1 == plan.choices.len().max(1) {
             run.sleep.clone_from(&plan.sleep);
+            run.in_vain.clone_from(&plan.in_vain);
         }
         let enabled = enabled_set(&run.state, program);
         if enabled.is_empty() {
@@ -137,6 +141,9 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
             let outcome = Outcome::of_stop(&run.state, choice.thread.index(), stop);
             return run.end(end, Some(outcome));
         }
+        if plan.stops_in_vain && position + 1 >= plan.choices.len() && run.state.spins(program, choice.thread.index()) {
+            return run.end(End::InVain, None);
+        }
     }
 }
 
@@ -150,6 +157,9 @@ struct Run<'a> {
     footprints: Footprints,
     /// States that it has been in, where last, how often.
     visits: Vec<(State, usize, u32)>,
+    /// Of the sleeping threads, those that came round in vain; and the one that shall go next.
+    in_vain: ThreadSet,
+    next: Option<ThreadId>,
 }
 
 impl Run<'_> {
@@ -173,6 +183,9 @@ impl Run<'_> {
             return Some(choice);
         }
         let awake: ThreadSet = enabled.iter().filter(|t| !self.sleep.contains(*t)).collect();
+        if let Some(thread) = self.next.filter(|t| awake.contains(*t)) {
+            return Some(Choice { thread, alternative: 0 });
+        }
         // Time is up only if nobody else wants to go on.
         let limited = |t: &ThreadId| {
             self.state.pending(self.program, t.index()).is_some_and(|op| op.kind == OpKind::FutexTimeout)
@@ -187,12 +200,20 @@ impl Run<'_> {
         let t = choice.thread.index();
         let alternatives = self.state.alternatives(self.program, t);
         assert!(choice.alternative < alternatives, "the plan names a way that does not exist");
+        self.next = None;
         let asleep: Vec<(ThreadId, Op)> =
             self.sleep.iter().filter_map(|s| Some((s, self.state.pending(self.program, s.index())?))).collect();
         let done = self.state.step(self.program, t, choice.alternative);
         for (sleeper, op) in asleep {
             if dependent(&done.op, &op) {
                 self.sleep.remove(sleeper);
+            }
+            let touches = |(thread, place, _): &(usize, (ObjectId, u8), bool)| {
+                *thread != sleeper.index() && [op.object, op.object2].contains(&place.0)
+            };
+            if self.in_vain.contains(sleeper) && self.sleep.contains(sleeper) && self.state.log.0.iter().any(touches) {
+                self.sleep.remove(sleeper);
+                self.next = Some(sleeper);
             }
         }
         self.leave_footprint(t, &done.op);

@@ -9,8 +9,8 @@ use crate::shrink::shrink;
 use symdpor_explore::{Checked, Dpor, Rule, SourceSets};
 
 /// Every second program has threads that are alike on purpose.
-const KINDS: [Kind; 42] = {
-    let mut kinds = [Kind::Twins; 42];
+const KINDS: [Kind; 44] = {
+    let mut kinds = [Kind::Twins; 44];
     let (mut i, mut k) = (0, 0);
     while i < Kind::ALL.len() {
         // Twins themselves are not among the others.

@@ -1,0 +1,63 @@
+//! Turns in vain, as the controller wants them treated: see `Plan::stops_in_vain` of `symdpor_trace`.
+//!
+//! A thread that has come round to where it was (`spin`) might as well have waited. On request the execution stops there. In
+//! executions that the controller runs in its place the thread sleeps, until something depends on the operation that it stands
+//! before. A plain access to what it looks at is no operation, but may race with that look: then the thread wakes, and goes next.
+
+use crate::channel;
+use crate::exec;
+use crate::names;
+use crate::set::{Members, ThreadBits};
+use crate::spin;
+use symdpor_abi::channel::{Step, options, sleeper};
+
+/// Ranges of more granules than this wake everyone.
+const MAX_GRANULES: usize = 64;
+
+/// Puts a thread of the plan's sleep set to sleep.
+pub fn sleeps(raw: u32) {
+    let (exec, number) = (exec::get(), raw as u16);
+    exec.asleep.insert(number);
+    if raw & sleeper::IN_VAIN != 0 {
+        exec.in_vain.insert(number);
+        exec.any_in_vain = true;
+    }
+}
+
+/// Whether the execution is to stop after its last step, the `count`-th: its thread, the running one, stands where it stood before,
+/// and has touched nothing that others might touch later.
+pub fn stops(last: &Step, count: usize) -> bool {
+    let exec = exec::get();
+    last.thread == exec.current
+        && spin::waits(exec.current)
+        && channel::says(options::STOPS_IN_VAIN)
+        && count >= channel::header().plan_len as usize
+        && !exec.touched
+}
+
+/// The running thread makes a plain access.
+#[inline]
+pub fn accessed(address: usize, len: usize) {
+    let exec = exec::get();
+    exec.touched = true;
+    if exec.any_in_vain && !channel::says(options::VISIBLE_ALL) {
+        wake(address, len);
+    }
+}
+
+#[cold]
+fn wake(address: usize, len: usize) {
+    let exec = exec::get();
+    let granules = (address & !7..address + len).step_by(8);
+    for word in 0..ThreadBits::words_for(exec.thread_count) {
+        let bits = exec.asleep.0[word] & exec.in_vain.0[word];
+        for number in (Members { bits, base: word as u16 * 64 }) {
+            let pending = exec.threads[number as usize].pending;
+            let touches = |granule| [pending.object, pending.object2].contains(&names::object(granule));
+            if number != exec.current && (granules.len() > MAX_GRANULES || granules.clone().any(touches)) {
+                exec.asleep.remove(number);
+                exec.goes_next = Some(number);
+            }
+        }
+    }
+}
