@@ -1,6 +1,6 @@
-//! Cycles without a hook.
+//! Cycles of the control-flow graph: those without a hook, and whether a block lies on one.
 //!
-//! A thread that goes round such a cycle would never be seen again. Every cycle of the control-flow graph that passes
+//! A thread that goes round a cycle without a hook would never be seen again. Every cycle of the control-flow graph that passes
 //! no hook and no call gets a hook of its own: take the blocks that have one out of the graph, search what remains
 //! depth first, and each edge back to a block still under way closes a cycle (irreducible ones too).
 
@@ -21,6 +21,24 @@ pub fn silent_latches(function: Value, stops: &HashSet<Block>) -> Vec<Block> {
         search.from(block);
     }
     search.latches
+}
+
+/// In larger functions than this, what is not found soon is not looked for.
+const MAX_BLOCKS: usize = 1000;
+
+/// Whether control can come back to a block.
+pub fn is_in_cycle(block: Block) -> bool {
+    let mut seen = HashSet::new();
+    let mut waiting = block.successors();
+    while let Some(next) = waiting.pop() {
+        if next == block {
+            return true;
+        }
+        if seen.len() < MAX_BLOCKS && seen.insert(next) {
+            waiting.extend(next.successors());
+        }
+    }
+    false
 }
 
 struct Search<'a> {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use symdpor_abi::module::SiteKind;
+use symdpor_abi::module::{ATOMIC_IN_LOOP, SiteKind};
 
 use crate::access::{self, Access};
 use crate::call_names;
@@ -32,7 +32,12 @@ impl Plan {
         let mut plan = Plan::default();
         let mut stops = HashSet::new();
         for instruction in function.blocks().into_iter().flat_map(|b| b.instructions()) {
-            for found in access::of_instruction(module, instruction, &locals) {
+            for mut found in access::of_instruction(module, instruction, &locals) {
+                if let Access::Atomic(atomic) = &mut found
+                    && loops::is_in_cycle(instruction.block())
+                {
+                    atomic.shape |= ATOMIC_IN_LOOP;
+                }
                 let site = sites.of_access(place(instruction), &found);
                 plan.add_access(instruction, found, site);
                 stops.insert(instruction.block());

@@ -71,7 +71,7 @@ fn check(address: usize, len: usize, site: usize, writes: bool) {
 pub extern "C" fn visible_hook(address: usize, len: usize, site: usize, registers: usize, writes: bool) -> bool {
     let watches = snapshot::is_taken() && channel::says(options::VISIBLE_ALL);
     if watches && !writes {
-        spin::arrive(registers, None);
+        spin::arrive(registers, None, false);
     }
     plain(address, len, site, writes);
     if watches && writes {

@@ -9,7 +9,7 @@ use crate::sched;
 use crate::snapshot;
 use crate::spin;
 use crate::watch;
-use symdpor_abi::module::AtomicKind;
+use symdpor_abi::module::{ATOMIC_IN_LOOP, AtomicKind};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_detect::heap::Heap;
@@ -20,6 +20,7 @@ struct Shape {
     kind: AtomicKind,
     order: u8,
     failure_order: u8,
+    in_loop: bool,
 }
 
 impl Shape {
@@ -30,7 +31,9 @@ impl Shape {
             2 => AtomicKind::Rmw,
             _ => AtomicKind::Cas,
         };
-        Shape { size: (raw & 0xff) as usize, kind, order: (raw >> 16) as u8, failure_order: (raw >> 24) as u8 }
+        let in_loop = raw & ATOMIC_IN_LOOP != 0;
+        let (order, failure_order) = ((raw & !ATOMIC_IN_LOOP) >> 16, raw >> 24);
+        Shape { size: (raw & 0xff) as usize, kind, order: order as u8, failure_order: failure_order as u8, in_loop }
     }
 }
 
@@ -87,7 +90,7 @@ fn before(address: usize, raw: u32, site: usize, registers: usize) {
         return;
     }
     if shape.kind != AtomicKind::Store {
-        spin::arrive(registers, Some(site));
+        spin::arrive(registers, Some(site), shape.in_loop);
     }
     sched::visible(op(address, &shape), 0, site);
     // Another thread may have freed the block meanwhile.

@@ -112,7 +112,7 @@ pub fn test(registers: Option<usize>) {
     if is_possible() {
         if let Some(registers) = registers {
             exec::get().outside &= !1;
-            spin::arrive(registers, Some(0));
+            spin::arrive(registers, Some(0), true);
         }
         let way = sched::visible(point(Op::new(OpKind::CancelPoint, ObjectId::NONE)), 0, 0);
         look(way);

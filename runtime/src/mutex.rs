@@ -197,7 +197,7 @@ fn attempt(address: usize, registers: usize) -> i32 {
         return try_alone(address);
     }
     exec::get().outside &= !1;
-    spin::arrive(registers, Some(0));
+    spin::arrive(registers, Some(0), true);
     sched::visible(op(OpKind::TryLock, address), address, 0);
     if is_free(address) {
         take(address, 1);

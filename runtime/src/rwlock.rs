@@ -160,7 +160,7 @@ fn attempt(address: usize, side: Side, registers: usize) -> bool {
     };
     if snapshot::is_taken() {
         exec::get().outside &= !1;
-        spin::arrive(registers, Some(0));
+        spin::arrive(registers, Some(0), true);
         sched::visible(op(pending, address), address, 0);
     }
     let free = is_free(address, side);

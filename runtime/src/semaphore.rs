@@ -92,7 +92,7 @@ pub fn wait(address: usize) -> i32 {
 fn attempt(address: usize, registers: usize, limited: bool) -> bool {
     if snapshot::is_taken() {
         exec::get().outside &= !1;
-        spin::arrive(registers, Some(0));
+        spin::arrive(registers, Some(0), true);
         let op = op(OpKind::SemTry, address, 0xff);
         let way = sched::visible(if limited { cancel::point(op) } else { op }, address, 0);
         cancel::look(way);

@@ -40,6 +40,8 @@ pub struct Spin {
     read_count: u8,
     /// Blocked.
     waits: bool,
+    /// Which of the local states is that at the operation that it stands before, if it came there on a cycle: one more than the number.
+    here: u8,
     /// Local states at the operations since the last change.
     seen: [u64; MAX_SEEN],
     /// What was read since then: address, length.
@@ -68,12 +70,28 @@ impl Spin {
         self.seen_count = 0;
         self.read_count = 0;
         self.waits = false;
+        self.here = 0;
     }
 
-    /// How far its turns have been followed: part of the thread's local state.
+    /// Another thread wrote to what was read: as if it had only just come to its operation.
+    fn begin_anew(&mut self) {
+        let here = (self.here as usize).checked_sub(1).map(|i| self.seen[i]);
+        self.reset();
+        self.arrived(here);
+    }
+
+    /// It stands before an operation in a state that is to be compared with the next.
+    fn arrived(&mut self, state: Option<u64>) {
+        (self.seen_count, self.here) = (state.is_some() as u8, state.is_some() as u8);
+        self.seen[0] = state.unwrap_or(self.seen[0]);
+    }
+
+    /// What it waits for: part of the thread's local state. How far the turns of one that does not wait have been followed decides only
+    /// when it is noticed that it spins.
     pub fn for_each_word(&self, mut each: impl FnMut(u64)) {
-        each(self.seen_count as u64 | (self.read_count as u64) << 8 | (self.waits as u64) << 16);
-        self.reads().iter().for_each(|&(address, len)| each((address as u64) << 8 | len as u64));
+        each(self.waits as u64);
+        let reads = if self.waits { self.reads() } else { &[] };
+        reads.iter().for_each(|&(address, len)| each((address as u64) << 8 | len as u64));
     }
 
     fn reads(&self) -> &[(usize, usize)] {
@@ -114,7 +132,7 @@ pub fn changed() {
 
 fn went_on() {
     let spin = mine();
-    if spin.is_idle() {
+    if spin.is_idle() || spin.seen_count != 0 {
         spin.reset();
     }
 }
@@ -162,14 +180,15 @@ pub fn wrote(address: usize, len: usize) {
     for spin in &mut exec.spins[..exec.thread_count as usize] {
         let touched = spin.reads().iter().any(|&(a, l)| address < a + l && a < address + len);
         if touched {
-            spin.reset();
+            spin.begin_anew();
         }
     }
 }
 
 /// The running thread is about to do an operation that may only read; `registers` is the address of its saved registers, with
-/// its stack above them, `site` where it is, if it is known what is live there. Decides whether it has to wait.
-pub fn arrive(registers: usize, site: Option<usize>) {
+/// its stack above them, `site` where it is, if it is known what is live there, `in_loop` whether it may come back there soon: then the
+/// first turn is compared already. Decides whether it has to wait.
+pub fn arrive(registers: usize, site: Option<usize>, in_loop: bool) {
     let exec = exec::get();
     if core::mem::take(&mut exec.outside) != 0 {
         changed();
@@ -177,20 +196,22 @@ pub fn arrive(registers: usize, site: Option<usize>) {
     let current = exec.current;
     let spin = mine();
     if !spin.is_idle() {
-        return;
+        return spin.arrived(site.filter(|_| in_loop).and_then(|site| live_state(current, site)));
     }
     let Some(state) = site.and_then(|site| live_state(current, site)).or_else(|| local_state(current, registers))
     else {
         return;
     };
-    if spin.seen[..spin.seen_count as usize].contains(&state) {
-        spin.waits = true;
+    let on_cycle = |index: usize| if in_loop { index as u8 + 1 } else { 0 };
+    if let Some(index) = spin.seen[..spin.seen_count as usize].iter().position(|s| *s == state) {
+        (spin.waits, spin.here) = (true, on_cycle(index));
         return;
     }
     if spin.seen_count as usize == MAX_SEEN {
         spin.seen_count = 0;
     }
     spin.seen[spin.seen_count as usize] = state;
+    spin.here = on_cycle(spin.seen_count as usize);
     spin.seen_count += 1;
 }
 

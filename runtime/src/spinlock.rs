@@ -68,7 +68,7 @@ pub extern "C" fn try_lock(address: usize, registers: usize) -> i32 {
     check(address, "a destroyed spin lock is locked");
     if snapshot::is_taken() {
         exec::get().outside &= !1;
-        spin::arrive(registers, Some(0));
+        spin::arrive(registers, Some(0), true);
         sched::visible(op(OpKind::TryLock, address), address, 0);
         sched::executed(if is_free(address) { OpKind::MutexLock } else { OpKind::TryLockFailed });
     }

@@ -175,7 +175,7 @@ pub fn try_join(handle: usize, registers: usize, limited: bool) -> Result<usize,
     let mut op = Op::new(OpKind::TryJoin, ObjectId::life(number));
     op.arg = number as u32;
     exec::get().outside &= !1;
-    spin::arrive(registers, Some(0));
+    spin::arrive(registers, Some(0), true);
     let way = sched::visible(if limited { cancel::point(op) } else { op }, 0, 0);
     cancel::look(way);
     if !has_ended(number as u32) {

@@ -126,7 +126,11 @@ pub enum AtomicKind {
     Cas = 3,
 }
 
-/// `shape` argument of the atomic hooks: size in bytes | kind << 8 | order << 16 | failure order << 24.
+/// Bit of a `shape`: the access lies on a cycle of its function's control flow, so that the thread may be spinning there.
+pub const ATOMIC_IN_LOOP: u32 = 1 << 23;
+
+/// `shape` argument of the atomic hooks: size in bytes | kind << 8 | order << 16 | failure order << 24, and
+/// [`ATOMIC_IN_LOOP`].
 /// Orders are C11's: 0 relaxed, 1 consume, 2 acquire, 3 release, 4 acq_rel, 5 seq_cst.
 pub const fn atomic_shape(size: u32, kind: AtomicKind, order: u32, failure_order: u32) -> u32 {
     size | (kind as u32) << 8 | order << 16 | failure_order << 24
