@@ -40,7 +40,8 @@ pub struct Spin {
     read_count: u8,
     /// Blocked.
     waits: bool,
-    /// Which of the local states is that at the operation that it stands before, if it came there on a cycle: one more than the number.
+    /// Which of the local states is that at the operation that it stands before, if it came there on a cycle: one more than the
+    /// number; 0 once it has gone on from there.
     here: u8,
     /// Local states at the operations since the last change.
     seen: [u64; MAX_SEEN],
@@ -157,6 +158,7 @@ fn on_own_stack(thread: u16, address: usize) -> bool {
 /// The running thread's operation only read.
 pub fn read(address: usize, len: usize) {
     let spin = mine();
+    spin.here = 0;
     if spin.reads().contains(&(address, len)) {
         return;
     }

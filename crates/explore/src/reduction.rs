@@ -206,6 +206,7 @@ impl<S: Strategy> Reduction<S> {
 
     /// The thread that the worker chose in a new node is the twin of one that sleeps there: looks for another.
     fn elsewhere(&mut self, position: usize, execution: &Execution) -> Analysed {
+        self.tree.begin_anew(position);
         while let Some(thread) = self.tree.awake(position) {
             self.tree.take(position, thread);
             if self.may_skip(position, thread, true) != Leave::Out {

@@ -126,6 +126,11 @@ impl Tree {
         }
     }
 
+    /// Nothing has been explored from a new node after all.
+    pub fn begin_anew(&mut self, position: usize) {
+        self.nodes[position].fruitful = false;
+    }
+
     /// Whether something other than turns in vain has been explored from a node.
     pub fn is_fruitful(&self, position: usize) -> bool {
         self.nodes.get(position).is_some_and(|n| n.fruitful)

@@ -213,3 +213,30 @@ fn what_is_blocked_at_the_end_counts() {
     let program = Program { codes, recursive: 0 };
     assert!(fails(&program, Algorithm::Source, Rule { pending: false, ..Rule::SOUND }));
 }
+
+/// One spins for ever; of the others, which are alike, main joins one. The state in which it ends is reached only beyond a turn in vain
+/// that comes after a twin was left out.
+#[test]
+fn a_turn_in_vain_after_a_twin() {
+    use crate::program::{Instr::*, View};
+    let rest = [Lock(1), Add(0, View::whole(1), 1), If(0, 1, 1), PlainLoad(1, 0), Unlock(1)];
+    assert_nothing_lost(vec![
+        vec![Create(1, 0), Create(2, 1), Create(3, 2), Create(4, 3), Join(3), Exit(0)],
+        rest.to_vec(),
+        vec![Spin(View::whole(0), 2)],
+        [&[Add(0, View::whole(0), 1)], &rest[..]].concat(),
+        rest.to_vec(),
+    ]);
+}
+
+/// Who lets the spinning thread go is one of two that are alike, and what it does then conflicts with what the other did before.
+#[test]
+fn a_twin_lets_a_spinning_thread_go() {
+    use crate::program::{Instr::*, View};
+    let (flag, count) = (View::whole(1), View::whole(2));
+    assert_nothing_lost(vec![
+        vec![Create(1, 0), Create(2, 2), Spin(flag, 1), StoreReg(count, 1)],
+        vec![Add(0, count, 1), Store(flag, 1)],
+        vec![Store(flag, 1)],
+    ]);
+}
