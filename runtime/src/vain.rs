@@ -28,8 +28,11 @@ pub fn sleeps(raw: u32) {
 /// and has touched nothing that others might touch later.
 pub fn stops(last: &Step, count: usize) -> bool {
     let exec = exec::get();
+    // What depends on nothing would never wake the thread.
+    let looked = last.op.accesses().next().is_some();
     last.thread == exec.current
         && spin::waits(exec.current)
+        && looked
         && channel::says(options::STOPS_IN_VAIN)
         && count >= channel::header().plan_len as usize
         && !exec.touched
