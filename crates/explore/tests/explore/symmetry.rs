@@ -240,3 +240,19 @@ fn a_twin_lets_a_spinning_thread_go() {
         vec![Store(flag, 1)],
     ]);
 }
+
+/// A plain store to what a thread spins on, which is ordered before all that lets the thread go, races with an earlier look only.
+#[test]
+fn a_plain_access_to_what_is_spun_on() {
+    use crate::program::{Instr::*, View};
+    let codes = vec![
+        vec![Create(1, 0), Create(2, 1), Create(3, 2)],
+        vec![Spin(View::whole(0), 1)],
+        vec![Add(0, View::whole(2), 1), RawStore(0, 0), Store(View::whole(1), 1)],
+        vec![Spin(View::whole(1), 1), Store(View::whole(0), 1)],
+    ];
+    let program = Program { codes, recursive: 0 };
+    for algorithm in [Algorithm::Source, Algorithm::Dpor] {
+        assert!(!fails(&program, algorithm, Rule::SOUND), "{algorithm:?} loses the race");
+    }
+}
