@@ -63,3 +63,31 @@ fn flags_do_not_change_the_verdict() {
         }
     }
 }
+
+/// With libc++, where it is installed and goes with the compiler: what is compiled into that library is not what libstdc++ has there.
+#[test]
+fn the_other_cxx_library() {
+    let scratch = tool::scratch("builds");
+    let test = scratch.join("libcxx.cpp");
+    std::fs::write(&test, "#include <mutex>\n#include <stdexcept>\nint main() {}\n").expect("scratch can be written to");
+    let mut command = Command::new("clang++-22");
+    command.args(["-stdlib=libc++", "-o"]).arg(scratch.join("libcxx")).arg(&test);
+    if build::succeeded(&process::run(&mut command, Duration::from_secs(60)), &command).is_err() {
+        return;
+    }
+    for (name, verdict) in [
+        ("cpp/call_once.cpp", "ok"),
+        ("cpp/local_static.cpp", "ok"),
+        ("cpp20/call_once_throws.cpp", "ok"),
+        ("cpp20/exception_last.cpp", "ok"),
+        ("cpp20/future.cpp", "ok"),
+    ] {
+        let fixture = fixture::named(name);
+        let program = compile(&fixture, &["-O1", "-stdlib=libc++", "-std=c++20"]);
+        let verification = tool::verify(&program, &Request::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let summary = &verification.summary;
+        let found = summary.errors.first().map_or(summary.verdict.as_str(), |e| e.kind.as_str());
+        assert_eq!(found, verdict, "{name}: {}", verification.ran.describe());
+        std::fs::remove_file(program).expect("it was built");
+    }
+}
