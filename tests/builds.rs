@@ -69,7 +69,8 @@ fn flags_do_not_change_the_verdict() {
 fn the_other_cxx_library() {
     let scratch = tool::scratch("builds");
     let test = scratch.join("libcxx.cpp");
-    std::fs::write(&test, "#include <mutex>\n#include <stdexcept>\nint main() {}\n").expect("scratch can be written to");
+    std::fs::write(&test, "#include <mutex>\n#include <stdexcept>\nint main() {}\n")
+        .expect("scratch can be written to");
     let mut command = Command::new("clang++-22");
     command.args(["-stdlib=libc++", "-o"]).arg(scratch.join("libcxx")).arg(&test);
     if build::succeeded(&process::run(&mut command, Duration::from_secs(60)), &command).is_err() {
