@@ -16,6 +16,18 @@ pub fn notes(sites: &Sites, restore_method: Option<u32>, directory: &str) -> Vec
     slow.into_iter().chain(functions).collect()
 }
 
+/// Where a race was found, libraries that may have locks nobody sees.
+pub fn about_libraries(unseen: &[String]) -> Option<String> {
+    let (last, others) = unseen.split_last()?;
+    let (names, were) = match others {
+        [] => (last.clone(), "was"),
+        _ => (format!("{} and {last}", others.join(", ")), "were"),
+    };
+    Some(format!(
+        "{names} {were} not compiled with symdpor: locks in there are not seen, and what they order is called a race"
+    ))
+}
+
 fn remark(flags: u32, place: &Location, directory: &str) -> String {
     let what = if flags & function_flags::UNINSTRUMENTED != 0 {
         "is not instrumented: what it does is not seen"
@@ -38,5 +50,8 @@ mod tests {
         assert_eq!(said, "swap (a.c:3) has inline assembly: only its operands are seen");
         assert!(notes(&Sites::default(), Some(2), "")[0].contains("slow"));
         assert!(notes(&Sites::default(), Some(0), "").is_empty());
+        assert_eq!(about_libraries(&[]), None);
+        let two = ["liba.so".to_owned(), "libb.so".to_owned()];
+        assert!(about_libraries(&two).is_some_and(|note| note.starts_with("liba.so and libb.so were not compiled")));
     }
 }

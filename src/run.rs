@@ -7,7 +7,7 @@ use crate::flags::{Reduction, RunFlags, Symmetry};
 use crate::forecast::{Range, Seen};
 use crate::interrupt::Interrupt;
 use crate::keeper::{Keeper, standard_input};
-use crate::notes::notes;
+use crate::notes::{self, notes};
 use crate::options::{JsonTarget, RunOptions, channel_bits};
 use crate::outputs::{self, check_writable};
 use crate::progress::Progress;
@@ -107,6 +107,9 @@ fn search(
     let unknown = summary.complete || summary.verdict == Verdict::Unsupported;
     summary.estimate = forecast.filter(|_| !unknown).map(|Range { likely, low, high }| Estimate { likely, low, high });
     summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
+    if summary.errors.iter().any(|e| e.kind == FailureKind::DataRace) {
+        summary.notes.extend(notes::about_libraries(&session.unseen_libraries()));
+    }
     summary.notes.extend(reporter.lost.take());
     session.quit();
     Ok(summary)

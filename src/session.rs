@@ -262,6 +262,11 @@ impl Session {
         self.worker.channel().map(|c| c.header().restore_method)
     }
 
+    /// Libraries of the program of whose code nothing is seen.
+    pub fn unseen_libraries(&self) -> Vec<String> {
+        self.worker.unseen_libraries()
+    }
+
     /// What the program wrote in the last execution.
     pub fn output(&self, header: &Header) -> Vec<OutputChunk> {
         let chunks = self.worker.channel().and_then(|c| decode::output(c, header).ok()).unwrap_or_default();

@@ -65,8 +65,6 @@ const PREPARED: &str = "symdpor-prepared";
 const INSTRUMENTED: &str = "symdpor-instrumented";
 /// The function was to be checked by ThreadSanitizer before we came.
 const SANITIZED_BY_USER: &str = "symdpor-keep-sanitize-thread";
-/// A coroutine, or what is left of one after splitting.
-const COROUTINE: &str = "symdpor-coroutine";
 
 /// `llvm::PassPluginLibraryInfo`.
 #[repr(C)]

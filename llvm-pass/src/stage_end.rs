@@ -20,7 +20,7 @@ use crate::plan::Plan;
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::{self, Slots};
 use crate::tables::Tables;
-use crate::{COROUTINE, INSTRUMENTED, PREPARED, SANITIZED_BY_USER};
+use crate::{INSTRUMENTED, PREPARED, SANITIZED_BY_USER};
 
 pub fn run(module: Module) {
     let functions: Vec<Value> = module.functions().into_iter().filter(|f| is_ours(*f)).collect();
@@ -85,7 +85,7 @@ impl Stage {
         if left_alone || self.resolvers.contains(&function) {
             flags |= function_flags::UNINSTRUMENTED;
         }
-        if attributes::has_mark(function, COROUTINE) || attributes::has(function, "presplitcoroutine") {
+        if attributes::has(function, "presplitcoroutine") {
             flags |= function_flags::COROUTINE;
         }
         if instructions(function).any(is_opaque_assembly) {

@@ -19,7 +19,7 @@ use crate::escape::Locals;
 use crate::ir::{Module, Opcode, Value};
 use crate::keep;
 use crate::shims::{append_to_compiler_used, drop_loop_mustprogress};
-use crate::{COROUTINE, PREPARED, SANITIZED_BY_USER};
+use crate::{PREPARED, SANITIZED_BY_USER};
 
 pub fn run(module: Module, optimised: bool) {
     let emit = Emitter::new(module);
@@ -47,9 +47,6 @@ fn keep_variables(module: Module) {
 
 fn prepare(emit: &Emitter, function: Value, optimised: bool) {
     let module = emit.module;
-    if attributes::has(function, "presplitcoroutine") {
-        attributes::add_mark(function, module, COROUTINE);
-    }
     if attributes::has_mark(function, PREPARED) || attributes::has(function, "naked") {
         return;
     }

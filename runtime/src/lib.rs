@@ -27,6 +27,7 @@ mod destructors;
 mod dispatch;
 mod end;
 mod exec;
+mod flag;
 mod footprint;
 mod futex;
 mod guard;

@@ -188,6 +188,17 @@ impl Layout {
         Some((index, address - self.objects[index].0))
     }
 
+    /// Whether some of these bytes are in one of the objects, needed for certain or only if something points to them. If there
+    /// are more objects than are kept, they may be.
+    pub fn overlaps(&self, address: usize, len: usize) -> bool {
+        if self.count.max(self.weak_count) == Layout::MOST {
+            return true;
+        }
+        let weak = &self.weak[..self.weak_count];
+        let overlaps = |&(start, size): &(usize, usize)| start < address + len && address < start + size;
+        self.objects().iter().chain(weak).any(overlaps)
+    }
+
     fn add(&mut self, object: (usize, usize)) {
         if self.count < Layout::MOST {
             self.objects[self.count] = object;
@@ -225,6 +236,12 @@ impl Sink for Collect {
     }
 }
 
+/// Makes [`layout`] that of a thread.
+pub fn collect(number: u16) -> Result<(), Why> {
+    (LAYOUT.get().count, LAYOUT.get().weak_count) = (0, 0);
+    frames(number, &mut Collect)
+}
+
 /// Walks over all that a suspended thread is about to do and knows. What it is given by way of addresses on its stack can be
 /// looked up in [`layout`].
 pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
@@ -237,8 +254,7 @@ pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
 /// The same of any thread, except how far its turns have been followed.
 pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let thread = &exec::get().threads[number as usize];
-    (LAYOUT.get().count, LAYOUT.get().weak_count) = (0, 0);
-    frames(number, &mut Collect)?;
+    collect(number)?;
     let mut next = LAYOUT.get().count;
     // Main is like itself only.
     sink.code((number == 0) as u64);
@@ -269,8 +285,7 @@ pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
 
 /// Walks over the frames, what they point to on the stack, and the thread-locals.
 pub fn walk_frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
-    (LAYOUT.get().count, LAYOUT.get().weak_count) = (0, 0);
-    frames(number, &mut Collect)?;
+    collect(number)?;
     let mut next = LAYOUT.get().count;
     frames(number, sink)?;
     tls::for_each(exec::get().threads[number as usize].fs, |address, len| sink.object(address, len));

@@ -4,7 +4,8 @@
 //!
 //! A state is the local state of every thread (`local`: the code it has left, what is live), what each is about to do, and the
 //! memory. Of that only what has changed since the look-out began is compared: the first content of each granule written
-//! since is kept. Looked for only once threads have tried in vain, and forgotten whenever something happens that is not followed:
+//! since is kept. Of a stack only the variables that are still needed count: below them lies what whoever ran there last has
+//! left, this runtime among them. Looked for only once threads have tried in vain, and forgotten whenever something happens that is not followed:
 //! calls of unknown code, allocation, other system calls than waiting, operations on anything but mutexes and atomics.
 //!
 //! A state must come up three times: an execution that goes round once more than its state needs may still be the shortest one to
@@ -207,10 +208,21 @@ fn state() -> Option<Print> {
         lanes.add(high);
         lanes.add(spin::waits(number) as u64 | (exec.pending.contains(number) as u64) << 1);
     }
+    let sum = sum_of_writes();
+    sum.iter().for_each(|&word| lanes.add(word));
+    Some(lanes.finish())
+}
+
+/// What has been written, in a sum: the order in which granules were first written to may differ from round to round.
+fn sum_of_writes() -> Print {
     let lookout = LOOKOUT.get();
-    // Granules in the order in which they were first written to, which may differ from round to round: a sum.
+    let writes = &lookout.writes[..lookout.write_count];
+    let mut counts = [true; MOST_WRITES];
+    for number in 0..exec::get().thread_count {
+        leave_out_dead(number, writes, &mut counts);
+    }
     let mut sum = [0u64; 2];
-    for &(granule, mask, first) in &lookout.writes[..lookout.write_count] {
+    for (&(granule, mask, first), _) in writes.iter().zip(counts).filter(|(_, counts)| *counts) {
         for (value, sign) in [(content(granule) & mask, false), (first, true)] {
             let mut one = Lanes::new();
             one.add(granule as u64);
@@ -220,8 +232,21 @@ fn state() -> Option<Print> {
             }
         }
     }
-    sum.iter().for_each(|&word| lanes.add(word));
-    Some(lanes.finish())
+    sum
+}
+
+/// Of the granules on a thread's stack only those in variables of its frames count.
+fn leave_out_dead(number: u16, writes: &[(usize, u64, u64)], counts: &mut [bool]) {
+    let mut collected = false;
+    for (write, counts) in writes.iter().zip(counts).filter(|(write, _)| spin::on_own_stack(number, write.0)) {
+        let alive = exec::get().threads[number as usize].life == Life::Alive;
+        if alive && !collected {
+            // It worked when its local state was asked for.
+            let _ = local::collect(number);
+            collected = true;
+        }
+        *counts = alive && local::layout().overlaps(write.0, 8);
+    }
 }
 
 fn local_state(number: u16) -> Option<Print> {

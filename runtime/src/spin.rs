@@ -151,7 +151,8 @@ pub fn stored(address: usize) {
     }
 }
 
-fn on_own_stack(thread: u16, address: usize) -> bool {
+/// Whether an address is on a thread's stack.
+pub fn on_own_stack(thread: u16, address: usize) -> bool {
     if thread == 0 { names::main_stack().contains(&address) } else { pool::on_stack(thread as usize, address) }
 }
 

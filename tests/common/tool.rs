@@ -61,6 +61,7 @@ pub struct Summary {
     pub complete: bool,
     pub reason: Option<String>,
     pub errors: Vec<Error>,
+    pub notes: Vec<String>,
     pub executions: u64,
     pub blocked: u64,
     pub transitions: u64,

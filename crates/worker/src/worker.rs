@@ -99,6 +99,11 @@ impl Worker {
         self.live.as_mut().map(|l| (&mut l.channel, starts))
     }
 
+    /// Libraries that the program has loaded and that were not compiled with the pass, without those of the system.
+    pub fn unseen_libraries(&self) -> Vec<String> {
+        self.live.as_ref().map_or(vec![], |l| crate::libraries::unseen(l.process.id() as u32))
+    }
+
     /// Runs one execution to its end. `stop` is asked now and then while it takes long.
     pub fn run(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
         if request.plan.choices.len() > layout::PLAN_CAPACITY {

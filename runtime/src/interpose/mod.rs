@@ -5,6 +5,7 @@
 pub mod c11;
 mod cancel;
 pub mod io;
+pub mod libcxx;
 pub mod limited;
 pub mod locks;
 pub mod memory;

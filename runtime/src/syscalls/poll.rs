@@ -113,17 +113,13 @@ fn wait(call: usize, entries: &Entries, limit: Option<u64>) -> isize {
         turn::take_when(op, if limit.is_some() || timer.is_some() { None } else { Some(&is_ready) });
     }
     let ready = look(call, entries) != 0;
-    let_time_pass(ready, objects(entries).1, limit);
+    let waited = let_time_pass(ready, objects(entries).1, limit);
     let ready = look(call, entries);
     entries.all().iter().filter(|e| e.found != 0 && e.fd >= 0).for_each(|e| channels::seen(e.fd as usize));
     if set.is_empty() {
         return ready;
     }
-    if ready == 0 {
-        turn::found_nothing()
-    } else {
-        turn::found()
-    }
+    turn::looked(ready != 0, waited);
     ready
 }
 
@@ -139,11 +135,12 @@ fn objects(entries: &Entries) -> (Set, Option<u64>) {
     (set, left)
 }
 
-/// If nothing is ready, time passes up to the first timer or to the end of the wait, whatever comes first.
-pub fn let_time_pass(is_ready: bool, timer: Option<u64>, limit: Option<u64>) {
+/// If nothing is ready, time passes up to the first timer or to the end of the wait, whatever comes first. Returns whether it had to.
+pub fn let_time_pass(is_ready: bool, timer: Option<u64>, limit: Option<u64>) -> bool {
     if !is_ready && let Some(left) = [timer, limit].into_iter().flatten().min() {
         time::advance(left);
     }
+    !is_ready
 }
 
 pub fn milliseconds(timeout: i32) -> Option<u64> {

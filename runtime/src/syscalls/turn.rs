@@ -2,7 +2,7 @@
 //!
 //! An operation is announced with the objects that it reads and changes; one that would have to wait brings a condition,
 //! which the scheduler asks. A thread that has found nothing [`PATIENCE`] times in a row (a poll that timed out, a read that
-//! would have blocked) is not asked again until another thread has done something or nobody else can go on: else a loop
+//! would have blocked, a timer that had to be waited for) is not asked again until another thread has done something or nobody else can go on: else a loop
 //! around such a call would have no end.
 
 use super::state;
@@ -79,6 +79,12 @@ pub fn found_nothing() {
     thread.in_vain = thread.in_vain.saturating_add(1);
     thread.yields = true;
     state().in_vain = sched::step_number();
+}
+
+/// The running thread has looked for something. What it found only because time went by up to a timer is nothing that others have
+/// done: a loop around a timer that is set again each time would have no end either.
+pub fn looked(found_something: bool, waited: bool) {
+    if found_something && !waited { found() } else { found_nothing() }
 }
 
 /// The running thread found something.

@@ -204,7 +204,7 @@ fn wait(args: Args, limit: Option<u64>) -> Result<isize, isize> {
     let kind = if changes { OpKind::OutsideChange } else { OpKind::OutsideLook };
     let may_go_on = move || is_ready(epoll) || objects(epoll).1.is_some();
     turn::take_when(set.op(kind, What::Poll, fd), if limit.is_some() { None } else { Some(&may_go_on) });
-    poll::let_time_pass(is_ready(epoll), objects(epoll).1, limit);
+    let waited = poll::let_time_pass(is_ready(epoll), objects(epoll).1, limit);
     let mut count = 0;
     for watch in watches(epoll) {
         let found = reported(watch);
@@ -218,10 +218,6 @@ fn wait(args: Args, limit: Option<u64>) -> Result<isize, isize> {
         watch.is_off = watch.events & EPOLLONESHOT != 0;
         count += 1;
     }
-    if count == 0 {
-        turn::found_nothing()
-    } else {
-        turn::found()
-    }
+    turn::looked(count != 0, waited);
     Ok(count as isize)
 }

@@ -101,9 +101,16 @@ pub fn read(fd: usize, timer: usize, buffers: &mut Buffers) -> Result<isize, isi
         timer.has_gone_off() || (timer.is_armed && !nonblocking)
     };
     let op = touched(timer).op(OpKind::OutsideChange, What::Read, fd);
+    let in_vain = crate::exec::me().in_vain;
     super::message::wait(fd, timer, op, nonblocking, &is_ready)?;
+    // That a timer has gone off is nothing that another thread has done: see `turn::looked`.
+    crate::exec::me().in_vain = in_vain;
     let timer = &mut get(timer).timer;
-    time::advance(timer.left().unwrap_or(0));
+    let left = timer.left().unwrap_or(0);
+    time::advance(left);
+    if left > 0 {
+        turn::found_nothing();
+    }
     let late = time::elapsed() - timer.next;
     let mut count = 1;
     match late.checked_div(timer.interval) {
