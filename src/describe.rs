@@ -4,6 +4,7 @@ use crate::message;
 use crate::naming::{Bytes, LockNames, Naming, is_access, is_nameless};
 use crate::session::Ended;
 use std::collections::BTreeMap;
+use std::mem::take;
 use symdpor_abi::channel::{self, ErrorKind, Header, Outcome};
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 use symdpor_trace::failure::{Event, Failure, PlainAccessEvent, Race, RaceAccess, Stack, StackRole, Wait, telling};
@@ -74,7 +75,10 @@ impl<'a> Describe<'a> {
 impl Describe<'_> {
     pub fn failure(&self, kind: FailureKind, ended: &Ended, error: &RawError, past: Past<'_>) -> Failure {
         let Ended { header, pending, .. } = ended;
-        let stacks: Vec<Stack> = error.stacks.iter().map(|s| self.stack(s)).collect();
+        let mut stacks: Vec<Stack> = error.stacks.iter().map(|s| self.stack(s)).collect();
+        if let Some(stack) = stacks.iter_mut().find(|s| s.role == StackRole::Error).filter(|_| error.instruction != 0) {
+            self.begin_at_instruction(stack, error);
+        }
         let race = (kind == FailureKind::DataRace).then(|| self.race(error));
         let thread = match kind {
             FailureKind::Deadlock => None,
@@ -91,6 +95,23 @@ impl Describe<'_> {
         let about = self.about(error, kind);
         let message = message::message(kind, header, error, about.as_deref(), location.is_some());
         Failure { kind, message, thread, location, race, waits, stacks }
+    }
+
+    /// Begins the stack of a crash where the instruction is. Without debug information the last hook has to do.
+    fn begin_at_instruction(&self, stack: &mut Stack, error: &RawError) {
+        let mut exact = self.naming.globals.places(error.instruction);
+        for place in &mut exact {
+            place.function = self.sites.function(&place.function).unwrap_or_else(|| take(&mut place.function));
+        }
+        if exact.is_empty() {
+            exact = self.sites.frames(error.site);
+        }
+        // What the function notes of itself is where it last called another one.
+        let recorded = error.stacks.iter().find(|s| s.role == channel::StackRole::Error).and_then(|s| s.frames.first());
+        let own = recorded.map_or_else(Vec::new, |&site| self.sites.frames(site));
+        let is_own = |place: &Location| exact.last().is_some_and(|e| e.function == place.function);
+        let replaced = if own.last().is_some_and(is_own) { own.len() } else { 0 };
+        stack.frames.splice(..replaced, exact);
     }
 
     /// The place that says most of those in a stack of sites.

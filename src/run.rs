@@ -83,6 +83,7 @@ fn search(
         keep_going: options.keep_going || checks,
     };
     let mut search = Search::new(&mut session, &subject.program, options.execution, limits, &mut reporter);
+    search.instrumented = subject.instrumented;
     search.first_output = match (options.shows_output(), subject.instrumented) {
         (true, true) => FirstOutput::Live,
         (true, false) => FirstOutput::Afterwards,

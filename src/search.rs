@@ -105,6 +105,8 @@ pub struct Search<'a> {
     pub program: &'a Program,
     pub options: ExecutionOptions,
     pub limits: Limits,
+    /// Whether the program's file has instrumented code. If not, its libraries may.
+    pub instrumented: bool,
     /// What becomes of the first execution's output.
     pub first_output: FirstOutput,
     /// Makes failing schedules simple before they are reported.
@@ -136,6 +138,7 @@ impl<'a> Search<'a> {
             program,
             options,
             limits,
+            instrumented: false,
             first_output: FirstOutput::Kept,
             simplifier: None,
             listener,
@@ -329,7 +332,9 @@ impl<'a> Search<'a> {
     }
 
     fn ended(&mut self, ended: &Ended, first: bool) -> Result<Option<Stop>, SearchError> {
-        if ended.header.modules_count == 0 {
+        // What is refused before the program's own code has begun is told by its name, if that code is there.
+        let refused_early = self.instrumented && ended.outcome == Outcome::Unsupported;
+        if ended.header.modules_count == 0 && !refused_early {
             let path = self.program.arguments.first().unwrap_or(&self.program.path).into();
             return Err(SearchError::NotInstrumented(symdpor_worker::PreflightError::NotInstrumented(path)));
         }

@@ -54,3 +54,27 @@ fn starts_kernel_threads() {
                    void library_set(void) {}\n";
     refuses(library, &["liboutside.so calls clone()"]);
 }
+
+/// A thread still runs in it, or comes to it.
+#[test]
+fn is_closed_while_it_is_needed() {
+    let place = Place::new();
+    let source = "int library(int n) { return n + 1; }\n";
+    let library = place.build(source, With::Pass, &["-shared", "-fPIC"]);
+    let named = place.path("libneeded.so");
+    std::fs::rename(&library, &named).expect("it was just built");
+    let text = format!(
+        "#include <dlfcn.h>\n#include <pthread.h>\nstatic void *handle;\nstatic int (*function)(int);\n\
+         static void *work(void *unused)\n{{\n    if (NEEDED)\n        dlclose(handle);\n    return unused;\n}}\n\n\
+         int main(void)\n{{\n    pthread_t thread;\n    handle = dlopen(\"{}\", RTLD_NOW);\n    \
+         function = (int (*)(int))dlsym(handle, \"library\");\n    pthread_create(&thread, NULL, work, NULL);\n    \
+         pthread_join(thread, NULL);\n    int n = function(1);\n    dlclose(handle);\n    return n - 2;\n}}\n",
+        named.display()
+    );
+    for (needed, code) in [("-DNEEDED=1", 1), ("-DNEEDED=0", 0)] {
+        let program = place.build(&text, With::Pass, &["-pthread", "-ldl", needed]);
+        let ran = place.run(&program);
+        assert_eq!(ran.code(), Some(code), "{}", ran.describe());
+        assert!(code == 0 || ran.output().contains("SIGSEGV"), "{}", ran.describe());
+    }
+}

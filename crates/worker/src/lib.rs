@@ -16,6 +16,7 @@ pub mod footprints;
 pub mod input;
 pub mod install;
 mod layout;
+mod lines;
 mod pace;
 pub mod points;
 pub mod preflight;

@@ -7,6 +7,7 @@ use crate::bytes::{Damaged, Reader};
 use crate::channel::Channel;
 use crate::dwarf;
 use crate::layout::{Layouts, Part};
+use crate::lines;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolKind, elf};
 use std::cell::OnceCell;
@@ -80,6 +81,12 @@ impl Sites {
         frames
     }
 
+    /// What a function is called that the symbol table knows by this name.
+    pub fn function(&self, symbol: &str) -> Option<String> {
+        let names = self.modules.iter().flat_map(|m| m.functions.iter().map(move |f| (m, f)));
+        names.into_iter().find(|(m, f)| m.is_string(f[0], symbol)).map(|(m, f)| m.string(f[1]))
+    }
+
     /// The functions of which not everything is seen, with their [`function_flags`].
     pub fn remarkable(&self) -> Vec<(u32, Location)> {
         let place = |m: &Module, f: &[u32; FUNCTION_WORDS]| {
@@ -113,6 +120,11 @@ impl Module {
         let tail = self.strings.get(offset as usize..).unwrap_or(&[]);
         let end = tail.iter().position(|&b| b == 0).unwrap_or(tail.len());
         String::from_utf8_lossy(&tail[..end]).into_owned()
+    }
+
+    fn is_string(&self, offset: u32, text: &str) -> bool {
+        let tail = self.strings.get(offset as usize..).unwrap_or(&[]);
+        tail.strip_prefix(text.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
     }
 
     fn location(&self, site: &[u32; SITE_WORDS]) -> Location {
@@ -181,6 +193,12 @@ impl Globals {
         }
         let layouts = self.layouts.get_or_init(|| dwarf::read(&self.file, self.base));
         layouts.part_at(offset + u64::from(mask.trailing_zeros() % 8), len)
+    }
+
+    /// The place of an instruction, told by its distance from the beginning of the program, and the calls that were inlined
+    /// around it, innermost first.
+    pub fn places(&self, instruction: u64) -> Vec<Location> {
+        if self.file.is_empty() { vec![] } else { lines::at(&self.file, self.base + instruction) }
     }
 
     /// Whether the object is (part of) a global variable of the program.
