@@ -49,6 +49,9 @@ pub fn uncaught(message: &str, output: &[OutputChunk]) -> Option<String> {
     let errors = output.iter().filter(|c| c.descriptor == 2).flat_map(|c| c.bytes.iter().copied());
     let bytes: Vec<u8> = errors.collect();
     let text = String::from_utf8_lossy(&bytes);
+    if text.trim_end().ends_with("terminate called without an active exception") {
+        return Some("std::terminate: a std::thread was destroyed that had been neither joined nor detached, say".into());
+    }
     let (_, after) = text.rsplit_once(THROWN)?;
     let (class, rest) = after.split_once('\'')?;
     let what = rest.split_once("what():").map(|(_, what)| what.trim()).filter(|w| !w.is_empty());
@@ -90,5 +93,8 @@ mod tests {
         let number =
             OutputChunk { descriptor: 2, bytes: b"terminate called after throwing an instance of 'int'\n".to_vec() };
         assert_eq!(uncaught("abort (SIGABRT)", &[number]).as_deref(), Some("uncaught exception int"));
+        let without = b"terminate called without an active exception\n".to_vec();
+        let told = uncaught("abort (SIGABRT)", &[OutputChunk { descriptor: 2, bytes: without }]);
+        assert!(told.is_some_and(|t| t.contains("neither joined nor detached")));
     }
 }

@@ -459,7 +459,7 @@ fn saved(explorer: &impl Resume) -> Option<Vec<u8>> {
 /// Cheap to compare, so that the same failure in a hundred thousand executions costs little.
 fn raw_key(kind: FailureKind, ended: &Ended, error: &RawError) -> Vec<u64> {
     let mut key = vec![kind as u64, u64::from(error.site), error.object.0, u64::from(ended.header.exit_status)];
-    key.push(u64::from(error.access_bits) << 32 | u64::from(error.mask));
+    key.extend([u64::from(error.access_bits) << 32 | u64::from(error.mask), error.instruction]);
     if kind == FailureKind::DataRace {
         key.push(u64::from(error.thread) << 32 | u64::from(error.other_thread));
     }
@@ -473,6 +473,10 @@ fn raw_key(kind: FailureKind, ended: &Ended, error: &RawError) -> Vec<u64> {
 fn died(death: Death) -> Failure {
     let message = match death {
         Death::Signaled(signal) => format!("the process was killed by {} and left no trace", signal_name(signal)),
+        // The runtime's own word for a fault while it described another one.
+        Death::Exited(70) => "the program crashed, and memory that is needed to say more is gone: it took it away (munmap, \
+                              mprotect) or wrote to it through a wild pointer"
+            .to_owned(),
         Death::Exited(status) => format!("the process ended with status {status} behind the runtime's back"),
         Death::Damaged => "the program overwrote symdpor's memory (a write through a wild pointer?)".to_owned(),
     };

@@ -130,6 +130,10 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
     let overflow = stack::is_overflow(info.address, context.stack_pointer());
     if overflow {
         describe(ErrorKind::Crash, &details, format_args!("{} (stack overflow)", signal_text(signal)));
+    } else if signal == SIGSEGV && info.code == SI_KERNEL {
+        // The processor does not tell the address.
+        let text = "an address that cannot be one (a pointer that was overwritten?), or an instruction that is not allowed";
+        describe(ErrorKind::Crash, &details, format_args!("{}: {text}", signal_text(signal)));
     } else {
         let text = format_args!(
             "{} at address {:#x} (instruction {:#x})",
@@ -141,6 +145,10 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
     }
     end_worker(Outcome::Error)
 }
+
+const SIGSEGV: i32 = 11;
+/// The code of a fault that is not about one page.
+const SI_KERNEL: i32 = 0x80;
 
 /// The site of the last hook, if it is in the code that is running. In a library's code the frames know better: they
 /// note every call.

@@ -169,6 +169,13 @@ fn crashes_where_nothing_is_shared() {
     misbehaves(&threaded(functions, "", "large();"), 1, &["stack overflow", "in large\n"]);
 }
 
+/// The processor does not say which address it was.
+#[test]
+fn uses_a_pointer_that_was_overwritten() {
+    let includes = "static int *volatile pointer = (int *)0x4141414141414141;";
+    misbehaves(&threaded(includes, "", "*(volatile int *)pointer = 1;"), 1, &["SIGSEGV", "cannot be one", "in work"]);
+}
+
 #[test]
 fn sends_itself_any_signal() {
     let includes = "#include <signal.h>";
