@@ -90,8 +90,8 @@ impl Describe<'_> {
             pending.iter().map(|p| self.wait(p, past, waiting(&stacks, p.thread), &waiting_sites(error, p))).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
-        let runs_on = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock);
-        let location = location.or_else(|| self.last_place(header.current_thread, past).filter(|_| runs_on));
+        let seen_last = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock | FailureKind::ExitStatus);
+        let location = location.or_else(|| self.last_place(header.current_thread, past).filter(|_| seen_last));
         let about = self.about(error, kind);
         let message = message::message(kind, header, error, about.as_deref(), location.is_some());
         Failure { kind, message, thread, location, race, waits, stacks }
@@ -120,10 +120,10 @@ impl Describe<'_> {
         telling(&frames).cloned()
     }
 
-    /// A thread that runs on and on is best found where it was seen last.
+    /// A thread that runs on and on is best found where it was seen last, and so is one that left main.
     fn last_place(&self, thread: u32, past: Past<'_>) -> Option<Location> {
-        let last = past.last(|s| u32::from(s.thread) == thread)?;
-        self.place(&past.sites(last))
+        let own = (0..past.trace.len()).rev().filter(|&i| u32::from(past.trace.step(i).thread) == thread);
+        own.into_iter().find_map(|i| self.place(&past.sites(i)))
     }
 
     pub fn stack(&self, raw: &RawStack) -> Stack {

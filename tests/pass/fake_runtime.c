@@ -19,7 +19,7 @@ struct module {
   const unsigned char *digest;
   uint64_t digest_len;
 };
-struct frame { struct frame *prev; struct function *function; struct site *site; uint64_t slots[]; };
+struct frame { struct frame *prev; struct function *function; struct site *site; void *address; uint64_t slots[]; };
 
 static struct module *modules[256];
 static int count;
@@ -93,7 +93,7 @@ void __symdpor_register(struct module *m) {
     setvbuf(out, 0, _IOLBF, 0);
     atexit(end);
   }
-  if (memcmp(&m->magic, "SYMDPOR1", 8) || m->version != 4) { fprintf(out, "bad module\n"); return; }
+  if (memcmp(&m->magic, "SYMDPOR1", 8) || m->version != 5) { fprintf(out, "bad module\n"); return; }
   modules[count++] = m;
   fprintf(out, "module\t%u\t%u\n", m->site_count, m->function_count);
   hex("digest", m->digest, m->digest_len);
