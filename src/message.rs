@@ -50,7 +50,9 @@ pub fn uncaught(message: &str, output: &[OutputChunk]) -> Option<String> {
     let bytes: Vec<u8> = errors.collect();
     let text = String::from_utf8_lossy(&bytes);
     if text.trim_end().ends_with("terminate called without an active exception") {
-        return Some("std::terminate: a std::thread was destroyed that had been neither joined nor detached, say".into());
+        return Some(
+            "std::terminate: a std::thread was destroyed that had been neither joined nor detached, say".into(),
+        );
     }
     let (_, after) = text.rsplit_once(THROWN)?;
     let (class, rest) = after.split_once('\'')?;

@@ -107,7 +107,7 @@ fn search(
     summary.symmetry = symmetry;
     let unknown = summary.complete || summary.verdict == Verdict::Unsupported;
     summary.estimate = forecast.filter(|_| !unknown).map(|Range { likely, low, high }| Estimate { likely, low, high });
-    summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
+    summary.notes = notes(&session.sites(), session.globals(), session.restore_method(), &reporter.text.directory);
     summary.notes.extend(reporter.lost.take());
     session.quit();
     Ok(summary)

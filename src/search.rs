@@ -474,9 +474,11 @@ fn died(death: Death) -> Failure {
     let message = match death {
         Death::Signaled(signal) => format!("the process was killed by {} and left no trace", signal_name(signal)),
         // The runtime's own word for a fault while it described another one.
-        Death::Exited(70) => "the program crashed, and memory that is needed to say more is gone: it took it away (munmap, \
+        Death::Exited(70) => {
+            "the program crashed, and memory that is needed to say more is gone: it took it away (munmap, \
                               mprotect) or wrote to it through a wild pointer"
-            .to_owned(),
+                .to_owned()
+        }
         Death::Exited(status) => format!("the process ended with status {status} behind the runtime's back"),
         Death::Damaged => "the program overwrote symdpor's memory (a write through a wild pointer?)".to_owned(),
     };

@@ -132,7 +132,8 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
         describe(ErrorKind::Crash, &details, format_args!("{} (stack overflow)", signal_text(signal)));
     } else if signal == SIGSEGV && info.code == SI_KERNEL {
         // The processor does not tell the address.
-        let text = "an address that cannot be one (a pointer that was overwritten?), or an instruction that is not allowed";
+        let text =
+            "an address that cannot be one (a pointer that was overwritten?), or an instruction that is not allowed";
         describe(ErrorKind::Crash, &details, format_args!("{}: {text}", signal_text(signal)));
     } else {
         let text = format_args!(

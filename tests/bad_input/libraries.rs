@@ -55,6 +55,28 @@ fn starts_kernel_threads() {
     refuses(library, &["liboutside.so calls clone()"]);
 }
 
+/// Part of the program itself: the verdict says what it does not cover. Files of data alone are no such part.
+#[test]
+fn is_a_file_that_was_forgotten() {
+    let place = Place::new();
+    let object = |name: &str, source: &str, with: With| {
+        let built = place.build(source, with, &["-c", "-O1"]);
+        let named = place.path(name);
+        std::fs::rename(built, &named).expect("it was just built");
+        named.display().to_string()
+    };
+    let data = object("data.o", "int table[2] = {1, 2};\n", With::Pass);
+    let code = "extern int table[2];\nint sum(void) { return table[0] + table[1]; }\n";
+    let main = "int sum(void);\nint main(void) { return sum() - 3; }\n";
+    for (with, forgotten) in [(With::Pass, false), (With::Plain, true)] {
+        let code = object("code.o", code, with);
+        let program = place.build(main, With::Pass, &["-O1", &code, &data]);
+        let ran = place.finish(place.run_command().arg(program));
+        assert_eq!(ran.code(), Some(0), "{}", ran.describe());
+        assert_eq!(ran.output().contains("was not compiled with symdpor"), forgotten, "{}", ran.describe());
+    }
+}
+
 /// A thread still runs in it, or comes to it.
 #[test]
 fn is_closed_while_it_is_needed() {

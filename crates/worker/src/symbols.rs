@@ -11,6 +11,7 @@ use crate::lines;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolKind, elf};
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use symdpor_abi::channel::{self as layout, Header};
 use symdpor_abi::module::function_flags;
 use symdpor_abi::object::{ObjectId, Region};
@@ -150,6 +151,40 @@ fn words<const N: usize>(reader: &mut Reader<'_>) -> Result<[u32; N], Damaged> {
     Ok(all)
 }
 
+/// The names of files, with the symbols that follow them.
+fn foreign<'a>(symbols: impl Iterator<Item = (bool, &'a str)>) -> Vec<String> {
+    let mut files: Vec<(&str, bool)> = Vec::new();
+    for (is_file, name) in symbols {
+        match files.last_mut() {
+            _ if is_file => files.push((name, false)),
+            Some((_, seen)) => *seen |= name.starts_with("symdpor."),
+            None => {}
+        }
+    }
+    let foreign = files.iter().filter(|(name, seen)| !seen && !is_of_compiler(name));
+    let names: BTreeSet<&str> = foreign.map(|(name, _)| *name).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// What the linker adds to every program that needs it.
+fn is_of_compiler(file: &str) -> bool {
+    const FILES: [&str; 12] = [
+        "",
+        "crtstuff.c",
+        "init.c",
+        "abi-note.c",
+        "static-reloc.c",
+        "elf-init.c",
+        "atexit.c",
+        "at_quick_exit.c",
+        "pthread_atfork.c",
+        "stack_chk_fail_local.c",
+        "libgcc2.c",
+        "cpuinfo.c",
+    ];
+    FILES.contains(&file) || file.ends_with(".o") || file.ends_with(".oS")
+}
+
 /// The program's global variables, by address.
 #[derive(Default)]
 pub struct Globals {
@@ -193,6 +228,14 @@ impl Globals {
         }
         let layouts = self.layouts.get_or_init(|| dwarf::read(&self.file, self.base));
         layouts.part_at(offset + u64::from(mask.trailing_zeros() % 8), len)
+    }
+
+    /// Source files of the program that were not compiled with the pass: the symbol table has a list of each file's own
+    /// symbols, and the pass adds one to every file. Empty if the program is stripped.
+    pub fn foreign_files(&self) -> Vec<String> {
+        let Ok(file) = ElfFile64::<LittleEndian>::parse(&*self.file) else { return vec![] };
+        let locals = file.symbols().filter(|s| s.is_local());
+        foreign(locals.filter_map(|s| Some((s.kind() == SymbolKind::File, s.name().ok()?))))
     }
 
     /// The place of an instruction, told by its distance from the beginning of the program, and the calls that were inlined
@@ -295,6 +338,15 @@ mod tests {
         let mut huge = bytes.clone();
         huge[11] = 0xff;
         assert!(Sites::parse(&huge).is_err());
+    }
+
+    #[test]
+    fn files_without_a_mark_are_foreign() {
+        let file = |name| (true, name);
+        let symbols =
+            [file("Scrt1.o"), (false, "abi"), file("a.c"), (false, "f"), (false, "symdpor.module"), file("b.c")];
+        let more = [file("c.c"), (false, "g"), file("data.c"), (false, "symdpor.data"), file("")];
+        assert_eq!(foreign(symbols.into_iter().chain(more)), ["b.c", "c.c"]);
     }
 
     #[test]
