@@ -307,7 +307,7 @@ impl Listener for Reporter<'_> {
             self.console.print(&report);
             match &written {
                 Ok(_) if self.is_silent => {}
-                Ok(path) => self.console.print(&format!("\nReplay: symdpor replay {}\n\n", traces::quoted(&path))),
+                Ok(path) => self.console.print(&format!("\nReplay: symdpor replay {}\n\n", traces::quoted(path))),
                 Err(e) => {
                     complain(&format!("the trace could not be written to {}: {e}", self.options.trace_dir.display()))
                 }
