@@ -2,7 +2,7 @@
 
 use gimli::{EndianSlice, LittleEndian};
 use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use symdpor_trace::Location;
 
 /// The place of an instruction and, where functions were inlined, the calls around it, innermost first. Functions have the
@@ -24,7 +24,14 @@ fn frames(file: &[u8], address: u64) -> Option<Vec<Location>> {
     // What the compiler or the pass has put in belongs to no line: the one before it says where that is.
     let before = (0..NEAR).map_while(|back| frames_at(&context, address.checked_sub(back)?));
     let same = before.take_while(|frames| function(frames) == function(&here));
-    Some(same.into_iter().find(|frames| frames.iter().all(|f| f.line != 0)).unwrap_or_default())
+    let mut found = same.into_iter().find(|frames| frames.iter().all(|f| f.line != 0)).unwrap_or_default();
+    // With lines alone (`-gline-tables-only`, `-gsplit-dwarf`) the symbol table has to do.
+    if let Some(last) = found.last_mut().filter(|l| l.function.is_empty()) {
+        let mut functions = file.symbols().filter(|s| s.kind() == SymbolKind::Text);
+        let symbol = functions.find(|s| address.wrapping_sub(s.address()) < s.size());
+        last.function = symbol.and_then(|s| s.name().ok()).unwrap_or_default().to_owned();
+    }
+    Some(found)
 }
 
 /// How many bytes of instructions without a line there may be.
@@ -61,7 +68,6 @@ mod tests {
     fn an_instruction_is_found() {
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let file = ElfFile64::<object::LittleEndian>::parse(&*bytes).unwrap();
-        use object::ObjectSymbol;
         let symbol = file.symbols().find(|s| s.name().is_ok_and(|n| n.contains("an_instruction_is_found"))).unwrap();
         let found = at(&bytes, symbol.address());
         assert!(found.last().is_some_and(|l| l.function.contains("an_instruction_is_found")), "{found:?}");

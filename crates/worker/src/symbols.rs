@@ -241,7 +241,7 @@ impl Globals {
     /// The place of an instruction, told by its distance from the beginning of the program, and the calls that were inlined
     /// around it, innermost first.
     pub fn places(&self, instruction: u64) -> Vec<Location> {
-        if self.file.is_empty() { vec![] } else { lines::at(&self.file, self.base + instruction) }
+        if self.file.is_empty() { vec![] } else { lines::at(&self.file, self.base.wrapping_add(instruction)) }
     }
 
     /// Whether the object is (part of) a global variable of the program.
