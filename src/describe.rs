@@ -4,6 +4,7 @@ use crate::message;
 use crate::naming::{Bytes, LockNames, Naming, is_access, is_nameless};
 use crate::session::Ended;
 use std::collections::BTreeMap;
+use std::mem::take;
 use symdpor_abi::channel::{self, ErrorKind, Header, Outcome};
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 use symdpor_trace::failure::{Event, Failure, PlainAccessEvent, Race, RaceAccess, Stack, StackRole, Wait, telling};
@@ -74,7 +75,10 @@ impl<'a> Describe<'a> {
 impl Describe<'_> {
     pub fn failure(&self, kind: FailureKind, ended: &Ended, error: &RawError, past: Past<'_>) -> Failure {
         let Ended { header, pending, .. } = ended;
-        let stacks: Vec<Stack> = error.stacks.iter().map(|s| self.stack(s)).collect();
+        let mut stacks: Vec<Stack> = error.stacks.iter().map(|s| self.stack(s)).collect();
+        if let Some(stack) = stacks.iter_mut().find(|s| s.role == StackRole::Error).filter(|_| error.instruction != 0) {
+            self.begin_at_instruction(stack, error);
+        }
         let race = (kind == FailureKind::DataRace).then(|| self.race(error));
         let thread = match kind {
             FailureKind::Deadlock => None,
@@ -86,11 +90,28 @@ impl Describe<'_> {
             pending.iter().map(|p| self.wait(p, past, waiting(&stacks, p.thread), &waiting_sites(error, p))).collect();
         let blocked = waits.iter().find(|w| !w.enabled).and_then(|w| w.location.clone());
         let location = location.or_else(|| blocked.filter(|_| kind == FailureKind::Deadlock));
-        let runs_on = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock);
-        let location = location.or_else(|| self.last_place(header.current_thread, past).filter(|_| runs_on));
+        let seen_last = matches!(kind, FailureKind::StepLimit | FailureKind::Livelock | FailureKind::ExitStatus);
+        let location = location.or_else(|| self.last_place(header.current_thread, past).filter(|_| seen_last));
         let about = self.about(error, kind);
         let message = message::message(kind, header, error, about.as_deref(), location.is_some());
         Failure { kind, message, thread, location, race, waits, stacks }
+    }
+
+    /// Begins the stack of a crash where the instruction is. Without debug information the last hook has to do.
+    fn begin_at_instruction(&self, stack: &mut Stack, error: &RawError) {
+        let mut exact = self.naming.globals.places(error.instruction);
+        for place in &mut exact {
+            place.function = self.sites.function(&place.function).unwrap_or_else(|| take(&mut place.function));
+        }
+        if exact.is_empty() {
+            exact = self.sites.frames(error.site);
+        }
+        // What the function notes of itself is where it last called another one.
+        let recorded = error.stacks.iter().find(|s| s.role == channel::StackRole::Error).and_then(|s| s.frames.first());
+        let own = recorded.map_or_else(Vec::new, |&site| self.sites.frames(site));
+        let is_own = |place: &Location| exact.last().is_some_and(|e| e.function == place.function);
+        let replaced = if own.last().is_some_and(is_own) { own.len() } else { 0 };
+        stack.frames.splice(..replaced, exact);
     }
 
     /// The place that says most of those in a stack of sites.
@@ -99,10 +120,10 @@ impl Describe<'_> {
         telling(&frames).cloned()
     }
 
-    /// A thread that runs on and on is best found where it was seen last.
+    /// A thread that runs on and on is best found where it was seen last, and so is one that left main.
     fn last_place(&self, thread: u32, past: Past<'_>) -> Option<Location> {
-        let last = past.last(|s| u32::from(s.thread) == thread)?;
-        self.place(&past.sites(last))
+        let own = (0..past.trace.len()).rev().filter(|&i| u32::from(past.trace.step(i).thread) == thread);
+        own.into_iter().find_map(|i| self.place(&past.sites(i)))
     }
 
     pub fn stack(&self, raw: &RawStack) -> Stack {

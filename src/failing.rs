@@ -43,10 +43,7 @@ pub fn file(
         let frames = sites.frames(site);
         line.as_ref().is_some_and(|line| frames.iter().any(|f| (&f.file, f.line) == (&line.file, line.line)))
     };
-    let is_library = |site: u32| {
-        let frames = sites.frames(site);
-        !frames.is_empty() && frames.iter().all(Location::is_system)
-    };
+    let is_library = |site: u32| sites.location(site).is_some_and(|place| place.is_system());
     let wanted = interesting(
         &particulars.accesses,
         &error,
@@ -103,7 +100,7 @@ fn look_again(session: &mut Session, kind: FailureKind, error: &mut RawError) ->
 struct Sources<'a> {
     /// Whether it is on the line of the error.
     on_the_line: &'a dyn Fn(u32) -> bool,
-    /// Whether it is in the library's headers, and nowhere else.
+    /// Whether it is in the library's headers, inlined or not.
     is_library: &'a dyn Fn(u32) -> bool,
 }
 

@@ -15,6 +15,8 @@ impl Interrupt {
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))?;
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
         }
+        // A file that may not grow (`ulimit -f`) is an error of writing, and no reason to die.
+        signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
         Ok(Interrupt(flag))
     }
 

@@ -29,9 +29,15 @@ pub fn message(kind: FailureKind, header: &Header, error: &RawError, name: Optio
 fn crash(text: &str, address: u64, has_place: bool) -> String {
     match text.split_once(" (instruction ") {
         Some((before, _)) if before.contains("SIGSEGV") && address < FIRST_PAGE => format!("{before}, a null pointer"),
-        Some((before, _)) if has_place => before.to_owned(),
+        Some((before, _)) if has_place => without_own_address(before).to_owned(),
         _ => text.to_owned(),
     }
+}
+
+/// What these signals tell as the address is that of the instruction.
+fn without_own_address(text: &str) -> &str {
+    let is_own = ["SIGILL", "SIGTRAP", "SIGFPE"].iter().any(|s| text.contains(s));
+    text.split_once(" at address ").filter(|_| is_own).map_or(text, |(before, _)| before)
 }
 
 /// An abort after an exception that nobody caught is told by what the C++ library printed last.
@@ -43,6 +49,11 @@ pub fn uncaught(message: &str, output: &[OutputChunk]) -> Option<String> {
     let errors = output.iter().filter(|c| c.descriptor == 2).flat_map(|c| c.bytes.iter().copied());
     let bytes: Vec<u8> = errors.collect();
     let text = String::from_utf8_lossy(&bytes);
+    if text.trim_end().ends_with("terminate called without an active exception") {
+        return Some(
+            "std::terminate: a std::thread was destroyed that had been neither joined nor detached, say".into(),
+        );
+    }
     let (_, after) = text.rsplit_once(THROWN)?;
     let (class, rest) = after.split_once('\'')?;
     let what = rest.split_once("what():").map(|(_, what)| what.trim()).filter(|w| !w.is_empty());
@@ -70,6 +81,8 @@ mod tests {
         assert_eq!(crash(text, 0x10_0000, false), text);
         assert_eq!(crash(text, 0x10_0000, true), "segmentation fault (SIGSEGV) at address 0x8");
         assert_eq!(crash("abort (SIGABRT)", 0, true), "abort (SIGABRT)");
+        let text = "arithmetic error (SIGFPE) at address 0x5555 (instruction 0x5555)";
+        assert_eq!(crash(text, 0x5555, true), "arithmetic error (SIGFPE)");
     }
 
     #[test]
@@ -82,5 +95,8 @@ mod tests {
         let number =
             OutputChunk { descriptor: 2, bytes: b"terminate called after throwing an instance of 'int'\n".to_vec() };
         assert_eq!(uncaught("abort (SIGABRT)", &[number]).as_deref(), Some("uncaught exception int"));
+        let without = b"terminate called without an active exception\n".to_vec();
+        let told = uncaught("abort (SIGABRT)", &[OutputChunk { descriptor: 2, bytes: without }]);
+        assert!(told.is_some_and(|t| t.contains("neither joined nor detached")));
     }
 }

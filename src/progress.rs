@@ -107,7 +107,8 @@ fn brief(time: Duration) -> String {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
         3600..172_800 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d", seconds / 86_400),
+        172_800..31_536_000 => format!("{}d", seconds / 86_400),
+        _ => "years".to_owned(),
     }
 }
 

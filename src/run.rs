@@ -83,6 +83,7 @@ fn search(
         keep_going: options.keep_going || checks,
     };
     let mut search = Search::new(&mut session, &subject.program, options.execution, limits, &mut reporter);
+    search.instrumented = subject.instrumented;
     search.first_output = match (options.shows_output(), subject.instrumented) {
         (true, true) => FirstOutput::Live,
         (true, false) => FirstOutput::Afterwards,
@@ -106,7 +107,7 @@ fn search(
     summary.symmetry = symmetry;
     let unknown = summary.complete || summary.verdict == Verdict::Unsupported;
     summary.estimate = forecast.filter(|_| !unknown).map(|Range { likely, low, high }| Estimate { likely, low, high });
-    summary.notes = notes(&session.sites(), session.restore_method(), &reporter.text.directory);
+    summary.notes = notes(&session.sites(), session.globals(), session.restore_method(), &reporter.text.directory);
     if summary.errors.iter().any(|e| e.kind == FailureKind::DataRace) {
         summary.notes.extend(notes::about_libraries(&session.unseen_libraries()));
     }
@@ -309,7 +310,7 @@ impl Listener for Reporter<'_> {
             self.console.print(&report);
             match &written {
                 Ok(_) if self.is_silent => {}
-                Ok(path) => self.console.print(&format!("\nReplay: symdpor replay {}\n\n", path.display())),
+                Ok(path) => self.console.print(&format!("\nReplay: symdpor replay {}\n\n", traces::quoted(path))),
                 Err(e) => {
                     complain(&format!("the trace could not be written to {}: {e}", self.options.trace_dir.display()))
                 }

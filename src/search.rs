@@ -105,6 +105,8 @@ pub struct Search<'a> {
     pub program: &'a Program,
     pub options: ExecutionOptions,
     pub limits: Limits,
+    /// Whether the program's file has instrumented code. If not, its libraries may.
+    pub instrumented: bool,
     /// What becomes of the first execution's output.
     pub first_output: FirstOutput,
     /// Makes failing schedules simple before they are reported.
@@ -136,6 +138,7 @@ impl<'a> Search<'a> {
             program,
             options,
             limits,
+            instrumented: false,
             first_output: FirstOutput::Kept,
             simplifier: None,
             listener,
@@ -329,7 +332,9 @@ impl<'a> Search<'a> {
     }
 
     fn ended(&mut self, ended: &Ended, first: bool) -> Result<Option<Stop>, SearchError> {
-        if ended.header.modules_count == 0 {
+        // What is refused before the program's own code has begun is told by its name, if that code is there.
+        let refused_early = self.instrumented && ended.outcome == Outcome::Unsupported;
+        if ended.header.modules_count == 0 && !refused_early {
             let path = self.program.arguments.first().unwrap_or(&self.program.path).into();
             return Err(SearchError::NotInstrumented(symdpor_worker::PreflightError::NotInstrumented(path)));
         }
@@ -454,7 +459,7 @@ fn saved(explorer: &impl Resume) -> Option<Vec<u8>> {
 /// Cheap to compare, so that the same failure in a hundred thousand executions costs little.
 fn raw_key(kind: FailureKind, ended: &Ended, error: &RawError) -> Vec<u64> {
     let mut key = vec![kind as u64, u64::from(error.site), error.object.0, u64::from(ended.header.exit_status)];
-    key.push(u64::from(error.access_bits) << 32 | u64::from(error.mask));
+    key.extend([u64::from(error.access_bits) << 32 | u64::from(error.mask), error.instruction]);
     if kind == FailureKind::DataRace {
         key.push(u64::from(error.thread) << 32 | u64::from(error.other_thread));
     }
@@ -468,6 +473,12 @@ fn raw_key(kind: FailureKind, ended: &Ended, error: &RawError) -> Vec<u64> {
 fn died(death: Death) -> Failure {
     let message = match death {
         Death::Signaled(signal) => format!("the process was killed by {} and left no trace", signal_name(signal)),
+        // The runtime's own word for a fault while it described another one.
+        Death::Exited(70) => {
+            "the program crashed, and memory that is needed to say more is gone: it took it away (munmap, \
+                              mprotect) or wrote to it through a wild pointer"
+                .to_owned()
+        }
         Death::Exited(status) => format!("the process ended with status {status} behind the runtime's back"),
         Death::Damaged => "the program overwrote symdpor's memory (a write through a wild pointer?)".to_owned(),
     };

@@ -8,6 +8,9 @@ use symdpor_trace::file::{EXTENSION, TraceFile, TraceFileError};
 /// Failures of one kind that one directory keeps.
 const MOST: u32 = 1_000_000;
 
+/// Bytes of the program's name that the file's name has, at most: file systems allow 255 for all of it.
+const LONGEST_NAME: usize = 200;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("{}: {}", .0.display(), .1)]
@@ -34,7 +37,8 @@ pub fn newest() -> Result<PathBuf, ReadError> {
 /// Writes a new file to the directory, which is made if it is not there. Never overwrites one.
 pub fn write(directory: &Path, file: &TraceFile) -> io::Result<PathBuf> {
     fs::create_dir_all(directory)?;
-    let program = Path::new(&file.program.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let program = Path::new(&file.program.path).file_name().unwrap_or_default().to_string_lossy();
+    let program = &program[..program.floor_char_boundary(LONGEST_NAME)];
     for number in 1..MOST {
         let path = directory.join(format!("{program}-{}-{number}.{EXTENSION}", file.failure.kind.name()));
         match fs::OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -54,5 +58,24 @@ fn write_or_remove(mut open: fs::File, path: PathBuf, bytes: &[u8]) -> io::Resul
             let _ = fs::remove_file(&path);
             Err(e)
         }
+    }
+}
+
+/// A path as one word for a shell.
+pub fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%~^".contains(c);
+    if text.chars().all(plain) && !text.starts_with('~') { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_take_apart_is_quoted() {
+        assert_eq!(quoted(Path::new("out/a-1.symtrace")), "out/a-1.symtrace");
+        assert_eq!(quoted(Path::new("out/a b")), "'out/a b'");
+        assert_eq!(quoted(Path::new("it's;")), "'it'\\''s;'");
     }
 }

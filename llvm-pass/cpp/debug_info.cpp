@@ -127,6 +127,9 @@ LLVMMetadataRef sd_variable_of(LLVMValueRef Val) {
   for (DbgVariableRecord *R : findDVRValues(unwrap(Val))) {
     if (R->getExpression()->getNumElements() != 0 || R->getNumVariableLocationOps() != 1)
       continue;
+    // A guard is an object whose only member is the pointer: that does not make it the pointer's name.
+    if (unwrap(Val)->getType()->isPointerTy() && isa_and_nonnull<DICompositeType>(strip(R->getVariable()->getType())))
+      continue;
     if (!Best || telling(R->getVariable()) > telling(Best))
       Best = R->getVariable();
   }

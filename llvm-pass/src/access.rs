@@ -131,8 +131,16 @@ fn needs_hook(module: Module, access: &Access, locals: &Locals) -> bool {
             | Access::Store { size: 0, .. }
     );
     let Some(address) = access.address() else { return true };
-    let constant = access.is_read() && pointer_base(module, address).base.is_constant_global();
-    !empty && !constant && !locals.is_private(address)
+    let base = pointer_base(module, address).base;
+    let constant = access.is_read() && base.is_constant_global();
+    !empty && !constant && !locals.is_private(address) && !is_counter(base)
+}
+
+/// Whether a variable is the compiler's own, for coverage or profiles (`--coverage`, `-fprofile-instr-generate`). They are not
+/// the program's, and that threads count without a lock is accepted.
+fn is_counter(base: Value) -> bool {
+    const NAMES: [&str; 6] = ["__llvm_gcov", "__llvm_gcda", "__profc_", "__profd_", "__profbm_", "__sancov_"];
+    base.kind() == Kind::GlobalVariable && NAMES.iter().any(|n| base.name().starts_with(n))
 }
 
 fn all_accesses(module: Module, instruction: Value) -> Vec<Access> {

@@ -19,13 +19,13 @@ use crate::locations::Locations;
 use crate::plan::Plan;
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::{self, Slots};
-use crate::tables::Tables;
+use crate::tables::{self, Tables};
 use crate::{INSTRUMENTED, PREPARED, SANITIZED_BY_USER};
 
 pub fn run(module: Module) {
     let functions: Vec<Value> = module.functions().into_iter().filter(|f| is_ours(*f)).collect();
     if functions.is_empty() {
-        return;
+        return tables::mark_as_seen(module);
     }
     let mut stage = Stage::new(module);
     for function in functions {

@@ -6,6 +6,7 @@
 //! - Variables that only this file can name are marked as used elsewhere: one that is written and never read would
 //!   vanish with all its writes, and a race between them with it.
 //! - Allocations are concealed ([`allocations`]): blocks that stay in one function would vanish with their misuse.
+//! - Calls of functions that are elsewhere stay apart: two that unlock the same mutex would become one, and its line that of neither.
 //! - Loads whose value nobody needs and stores that change nothing are kept ([`keep`]).
 
 use inkwell::llvm_sys::LLVMLinkage;
@@ -60,7 +61,16 @@ fn prepare(emit: &Emitter, function: Value, optimised: bool) {
         drop_loop_mustprogress(block.terminator());
     }
     if optimised {
+        keep_calls_apart(module, function);
         keep_accesses(emit, function);
+    }
+}
+
+fn keep_calls_apart(module: Module, function: Value) {
+    for call in function.blocks().into_iter().flat_map(|b| b.instructions()).filter(|i| i.is_call()) {
+        if call.called_function().is_some_and(|f| f.is_declaration() && !f.is_intrinsic()) {
+            attributes::add_to_call(call, module, "nomerge");
+        }
     }
 }
 

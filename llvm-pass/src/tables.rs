@@ -8,7 +8,7 @@ use symdpor_abi::module::{Function, MODULE_MAGIC, MODULE_SECTION, REGISTER_SYMBO
 
 use crate::emit::Emitter;
 use crate::hooks::{HookTable, own_function};
-use crate::ir::{Value, c_string, llvm};
+use crate::ir::{Module, Value, c_string, llvm};
 use crate::shims;
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 
@@ -78,6 +78,16 @@ fn word_table(emit: &Emitter, name: &str, words: &[u32], constant: bool) -> Valu
 fn replace(emit: &Emitter, open: Value, table: Value) {
     open.replace_uses(table);
     emit.delete_global(open);
+}
+
+/// A file of data only: a symbol tells that it was compiled with the pass. (Others have that of their descriptor.)
+pub fn mark_as_seen(module: Module) {
+    let emit = Emitter::new(module);
+    if module.global_variables().iter().any(|v| !v.is_declaration()) {
+        let mark = emit.private_global("symdpor.data", emit.word(0), true);
+        llvm!(LLVMSetLinkage(mark.0, LLVMLinkage::LLVMInternalLinkage));
+        shims::append_to_compiler_used(module, &[mark]);
+    }
 }
 
 /// The descriptor in its section, kept by linkers, and a constructor before all others that registers it.

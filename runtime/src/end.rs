@@ -23,6 +23,8 @@ use symdpor_abi::op::{NO_THREAD, Op, OpKind};
 #[derive(Clone, Copy)]
 pub struct Details {
     pub site: usize,
+    /// Of a crash: where the program was, which the site of the last hook need not tell.
+    pub instruction: usize,
     pub address: usize,
     pub mask: u8,
     pub other_thread: u32,
@@ -34,7 +36,16 @@ pub struct Details {
 
 impl Details {
     pub const fn at(site: usize) -> Details {
-        Details { site, address: 0, mask: 0, other_thread: NO_THREAD, access_bits: 0, allocated: (0, 0), freed: (0, 0) }
+        Details {
+            site,
+            instruction: 0,
+            address: 0,
+            mask: 0,
+            other_thread: NO_THREAD,
+            access_bits: 0,
+            allocated: (0, 0),
+            freed: (0, 0),
+        }
     }
 }
 
@@ -104,8 +115,10 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
         quit(70);
     }
     channel::header().signal = signal as u32;
+    names::look_if_new();
     let mut details = Details::at(last_site(context.instruction(), info.address));
     details.address = info.address;
+    details.instruction = context.instruction();
     if crate::syscalls::program_handles(signal) {
         let text = format_args!(
             "{}, and the program handles this signal itself, which symdpor cannot follow",
@@ -117,6 +130,11 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
     let overflow = stack::is_overflow(info.address, context.stack_pointer());
     if overflow {
         describe(ErrorKind::Crash, &details, format_args!("{} (stack overflow)", signal_text(signal)));
+    } else if signal == SIGSEGV && info.code == SI_KERNEL {
+        // The processor does not tell the address.
+        let text =
+            "an address that cannot be one (a pointer that was overwritten?), or an instruction that is not allowed";
+        describe(ErrorKind::Crash, &details, format_args!("{}: {text}", signal_text(signal)));
     } else {
         let text = format_args!(
             "{} at address {:#x} (instruction {:#x})",
@@ -128,6 +146,10 @@ pub fn crashed(signal: i32, info: &SignalInfo, context: &UserContext) -> ! {
     }
     end_worker(Outcome::Error)
 }
+
+const SIGSEGV: i32 = 11;
+/// The code of a fault that is not about one page.
+const SI_KERNEL: i32 = 0x80;
 
 /// The site of the last hook, if it is in the code that is running. In a library's code the frames know better: they
 /// note every call.
@@ -141,7 +163,8 @@ fn last_site(instruction: usize, address: usize) -> usize {
 pub fn watchdog(context: &UserContext) -> ! {
     stuck_outside(context);
     let text = format_args!("thread {} ran for long without reaching a visible operation", exec::get().current);
-    describe(ErrorKind::Livelock, &Details::at(exec::get().last_site), text);
+    let details = Details { instruction: context.instruction(), ..Details::at(exec::get().last_site) };
+    describe(ErrorKind::Livelock, &details, text);
     end_worker(Outcome::StepLimit)
 }
 
@@ -184,12 +207,20 @@ pub fn quit(status: usize) -> ! {
 
 fn signal_text(signal: i32) -> &'static str {
     match signal {
+        1 => "hangup (SIGHUP)",
+        2 => "interrupted (SIGINT)",
+        3 => "quit (SIGQUIT)",
         4 => "illegal instruction (SIGILL)",
         5 => "trap (SIGTRAP)",
         6 => "abort (SIGABRT)",
         7 => "bus error (SIGBUS)",
         8 => "arithmetic error (SIGFPE)",
+        9 => "killed (SIGKILL)",
+        10 => "killed by SIGUSR1, for which it has no handler",
         11 => "segmentation fault (SIGSEGV)",
+        12 => "killed by SIGUSR2, for which it has no handler",
+        13 => "broken pipe (SIGPIPE)",
+        14 => "alarm clock (SIGALRM)",
         15 => "terminated (SIGTERM)",
         _ => "killed by a signal of its own",
     }
@@ -242,6 +273,7 @@ fn describe(kind: ErrorKind, details: &Details, message: Arguments) {
         stack_count: 0,
         reserved: 0,
         address: details.address as u64,
+        instruction: names::in_program(details.instruction).unwrap_or(0) as u64,
     };
     let mut writer = Writer::new(ERROR_OFFSET, ERROR_BYTES);
     writer.record(&record);

@@ -170,6 +170,18 @@ pub fn has_instrumented(base: usize) -> bool {
     loaded.is_some_and(|l| modules::any_between(l.start, l.end))
 }
 
+/// Whether an address is in the runtime's own library.
+pub fn is_runtime(address: usize) -> bool {
+    are_together(is_runtime as *const () as usize, address)
+}
+
+/// How far an address is from the beginning of the program, if it is in the program's own code.
+pub fn in_program(address: usize) -> Option<usize> {
+    let names = NAMES.get();
+    let program = names.loaded[..names.count].first()?;
+    (program.start..program.end).contains(&address).then(|| address - program.start)
+}
+
 /// Whether two addresses belong to the same program or library.
 pub fn are_together(a: usize, b: usize) -> bool {
     let names = NAMES.get();

@@ -83,7 +83,9 @@ pub fn here_id() -> u32 {
 /// Writes the stacks that belong to an error; returns how many.
 pub fn write_all(writer: &mut Writer, details: &Details) -> u32 {
     let exec = exec::get();
-    let mut count = Stack::here(details.site).write(writer, exec.current as u32, StackRole::Error);
+    // Where the instruction tells more, the site of the last hook stays out of it.
+    let site = if names::in_program(details.instruction).is_some() { 0 } else { details.site };
+    let mut count = Stack::here(site).write(writer, exec.current as u32, StackRole::Error);
     if let Some(earlier) = watch::earlier(details) {
         count += earlier.write(writer, details.other_thread, StackRole::Earlier);
     }
@@ -116,9 +118,22 @@ pub fn write_step(number: u16) {
     header.stacks_len = writer.used() as u32;
 }
 
-/// Whether a fault looks like a stack that ran out: near the stack pointer, and below or at the edge of a stack.
+/// Whether a fault looks like a stack that ran out: near the stack pointer, and below or at the edge of a stack; or in a frame
+/// that is larger than what was left of it.
 pub fn is_overflow(address: usize, stack_pointer: usize) -> bool {
-    address.abs_diff(stack_pointer) < 64 << 10 && (names::is_stack_guard(address) || is_beyond_wanted(address))
+    let near = address.abs_diff(stack_pointer) < NEAR;
+    near && (names::is_stack_guard(address) || is_beyond_wanted(address)) || is_in_frame_below(address, stack_pointer)
+}
+
+/// A function touches what is this far from its stack pointer, at most, unless its frame is large.
+const NEAR: usize = 64 << 10;
+
+fn is_in_frame_below(address: usize, stack_pointer: usize) -> bool {
+    const LARGEST: usize = 1 << 32;
+    let number = exec::get().current as usize;
+    let end = if number == 0 { names::main_stack().start } else { pool::base(number) };
+    let below = end.wrapping_sub(stack_pointer);
+    below != 0 && below < LARGEST && (stack_pointer - NEAR..end).contains(&address)
 }
 
 /// What the runtime and the hooks need of a stack besides, generously.

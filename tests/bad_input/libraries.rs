@@ -54,3 +54,49 @@ fn starts_kernel_threads() {
                    void library_set(void) {}\n";
     refuses(library, &["liboutside.so calls clone()"]);
 }
+
+/// Part of the program itself: the verdict says what it does not cover. Files of data alone are no such part.
+#[test]
+fn is_a_file_that_was_forgotten() {
+    let place = Place::new();
+    let object = |name: &str, source: &str, with: With| {
+        let built = place.build(source, with, &["-c", "-O1"]);
+        let named = place.path(name);
+        std::fs::rename(built, &named).expect("it was just built");
+        named.display().to_string()
+    };
+    let data = object("data.o", "int table[2] = {1, 2};\n", With::Pass);
+    let code = "extern int table[2];\nint sum(void) { return table[0] + table[1]; }\n";
+    let main = "int sum(void);\nint main(void) { return sum() - 3; }\n";
+    for (with, forgotten) in [(With::Pass, false), (With::Plain, true)] {
+        let code = object("code.o", code, with);
+        let program = place.build(main, With::Pass, &["-O1", &code, &data]);
+        let ran = place.finish(place.run_command().arg(program));
+        assert_eq!(ran.code(), Some(0), "{}", ran.describe());
+        assert_eq!(ran.output().contains("was not compiled with symdpor"), forgotten, "{}", ran.describe());
+    }
+}
+
+/// A thread still runs in it, or comes to it.
+#[test]
+fn is_closed_while_it_is_needed() {
+    let place = Place::new();
+    let source = "int library(int n) { return n + 1; }\n";
+    let library = place.build(source, With::Pass, &["-shared", "-fPIC"]);
+    let named = place.path("libneeded.so");
+    std::fs::rename(&library, &named).expect("it was just built");
+    let text = format!(
+        "#include <dlfcn.h>\n#include <pthread.h>\nstatic void *handle;\nstatic int (*function)(int);\n\
+         static void *work(void *unused)\n{{\n    if (NEEDED)\n        dlclose(handle);\n    return unused;\n}}\n\n\
+         int main(void)\n{{\n    pthread_t thread;\n    handle = dlopen(\"{}\", RTLD_NOW);\n    \
+         function = (int (*)(int))dlsym(handle, \"library\");\n    pthread_create(&thread, NULL, work, NULL);\n    \
+         pthread_join(thread, NULL);\n    int n = function(1);\n    dlclose(handle);\n    return n - 2;\n}}\n",
+        named.display()
+    );
+    for (needed, code) in [("-DNEEDED=1", 1), ("-DNEEDED=0", 0)] {
+        let program = place.build(&text, With::Pass, &["-pthread", "-ldl", needed]);
+        let ran = place.run(&program);
+        assert_eq!(ran.code(), Some(code), "{}", ran.describe());
+        assert!(code == 0 || ran.output().contains("SIGSEGV"), "{}", ran.describe());
+    }
+}

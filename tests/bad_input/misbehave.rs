@@ -140,3 +140,46 @@ fn prints_megabytes() {
                 pthread_mutex_unlock(&mutex);";
     misbehaves(&threaded(includes, "", body), 0, &["ok", "1 execution"]);
 }
+
+#[test]
+fn changes_its_user() {
+    let includes = "#include <unistd.h>";
+    misbehaves(&threaded(includes, "", "setuid(getuid());"), 4, &["user or group"]);
+    misbehaves(&threaded(includes, "setuid(getuid());", ""), 0, &["ok"]);
+}
+
+/// The program's own code, which was there before its first thread.
+#[test]
+fn unmaps_the_code_that_runs() {
+    let body = "munmap((void *)((unsigned long)work & ~4095ul), 4096);";
+    misbehaves(&threaded("#include <sys/mman.h>", "", body), 1, &["SIGSEGV"]);
+}
+
+/// Nothing is seen of these functions but that they crash: the instruction tells where.
+#[test]
+fn crashes_where_nothing_is_shared() {
+    let functions = "static __attribute__((noinline)) int divide(int a, int b) { return a / b; }\n\
+                     static __attribute__((noinline)) int recurse(int n)\n\
+                     { volatile char frame[4096]; frame[n % 4096] = 1; return recurse(n + 1) + frame[0]; }\n\
+                     static __attribute__((noinline)) void large(void)\n\
+                     { volatile char frame[64 << 20]; for (int i = 0; i < 64 << 20; i += 4096) frame[i] = 1; }\n";
+    misbehaves(&threaded(functions, "", "volatile int n = 0; n = divide(7, n);"), 1, &["SIGFPE", "in divide\n"]);
+    misbehaves(&threaded(functions, "", "recurse(0);"), 1, &["stack overflow", "in recurse\n"]);
+    misbehaves(&threaded(functions, "recurse(0);", ""), 1, &["stack overflow", "in recurse\n"]);
+    misbehaves(&threaded(functions, "", "large();"), 1, &["stack overflow", "in large\n"]);
+}
+
+/// The processor does not say which address it was.
+#[test]
+fn uses_a_pointer_that_was_overwritten() {
+    let includes = "static int *volatile pointer = (int *)0x4141414141414141;";
+    misbehaves(&threaded(includes, "", "*(volatile int *)pointer = 1;"), 1, &["SIGSEGV", "cannot be one", "in work"]);
+}
+
+#[test]
+fn sends_itself_any_signal() {
+    let includes = "#include <signal.h>";
+    for (signal, name) in [("SIGHUP", "SIGHUP"), ("SIGKILL", "SIGKILL"), ("SIGUSR1", "SIGUSR1")] {
+        misbehaves(&threaded(includes, "", &format!("raise({signal});")), 1, &["crash", name]);
+    }
+}

@@ -1,6 +1,8 @@
 //! The reports of each kind of error, word for word.
 
 use crate::Failed;
+use crate::common::build::{self, With};
+use crate::common::{process, tool};
 
 /// No line is wider than the terminal; where nothing is known of it, than 80.
 fn fits(report: &str, width: usize) {
@@ -79,4 +81,28 @@ fn with_every_access_visible() {
     let report = failed.show(Some(160));
     assert!(report.contains("write value: 0 -> 1"), "{report}");
     assert!(!report.contains("1 -> 1"), "{report}");
+}
+
+/// Two unlocks at the end of a function would become one, which is on the line of neither.
+#[test]
+fn optimised_code_has_its_lines() {
+    let text = "#include <pthread.h>\n\
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\n\
+        static int busy, done;\n\
+        static int begin(void)\n{\n    pthread_mutex_lock(&lock);\n    int was = busy;\n    busy = 1;\n    \
+        pthread_mutex_unlock(&lock);\n    return was;\n}\n\
+        static void *work(void *unused)\n{\n    if (begin())\n        goto out;\n    done++;\n    \
+        pthread_mutex_lock(&lock);\n    busy = 0;\n    pthread_mutex_unlock(&lock);\n    return unused;\n\
+        out:\n    pthread_mutex_unlock(&lock); /* not locked */\n    return unused;\n}\n\
+        int main(void)\n{\n    pthread_t a, b;\n    pthread_create(&a, 0, work, 0);\n    pthread_create(&b, 0, work, 0);\n    \
+        pthread_join(a, 0);\n    pthread_join(b, 0);\n    return 0;\n}\n";
+    let wrong = text.lines().position(|l| l.contains("not locked")).expect("it is there") + 1;
+    let directory = tool::fresh_directory();
+    let program = directory.path().join("prog");
+    build::text(text, false, &["-O2", "-pthread"], &program, With::Pass).unwrap_or_else(|e| panic!("{e}"));
+    let mut command = tool::symdpor();
+    command.current_dir(directory.path()).arg("run").arg(&program);
+    let ran = process::run(&mut command, tool::LIMIT);
+    assert!(ran.output().contains("error: lock-misuse"), "{}", ran.describe());
+    assert!(ran.output().contains(&format!(":{wrong} in work")), "{}", ran.describe());
 }

@@ -348,6 +348,8 @@ pub struct ErrorRecord {
     /// Address of a crash, raw.
     pub reserved: u32,
     pub address: u64,
+    /// Of a crash in the program's own code: how far the instruction is from where the program is loaded. 0 if it is not known.
+    pub instruction: u64,
 }
 
 /// A stack: `frame_count` site ids (`u32`) follow, innermost first, padded to 8 bytes.

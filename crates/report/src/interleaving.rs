@@ -13,7 +13,7 @@ use symdpor_trace::file::TraceFile;
 /// Lines from the beginning and from the end that are shown, unless all are asked for.
 const HEAD: usize = 30;
 const TAIL: usize = 90;
-/// The step's number, and the mark of the error before it.
+/// The step's number, and the mark of the error before it. More than four digits get more room.
 const NUMBER: usize = 6;
 /// What a column of a thread may be wide, with the gap after it.
 const COLUMN: std::ops::RangeInclusive<usize> = 12..=30;
@@ -86,6 +86,8 @@ struct Layout<'a> {
     paint: Paint,
     directory: &'a str,
     width: usize,
+    /// Of the step's number with what is around it.
+    number: usize,
     /// The threads that have columns, with where these begin and how wide they are; or none: then each line has the
     /// thread's name.
     columns: Vec<(ThreadId, usize, usize)>,
@@ -119,11 +121,13 @@ impl<'a> Layout<'a> {
         let mut all: Vec<ThreadId> = rows.iter().map(|r| r.thread).collect();
         all.sort();
         all.dedup();
-        let columns = columns(&all, threads, &shown, width.saturating_sub(NUMBER + SOURCE));
+        let last = shown.iter().filter_map(|r| r.step).max().unwrap_or(0);
+        let number = NUMBER.max(last.to_string().len() + 2);
+        let columns = columns(&all, threads, &shown, width.saturating_sub(number + SOURCE));
         let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
         let name = widest(&mut all.iter().map(|t| threads.name(*t).chars().count())).clamp(6, 16) + 2;
         let operation = widest(&mut shown.iter().map(|r| r.text.chars().count())) + 2;
-        let operation = operation.min(width.saturating_sub(NUMBER + name + SOURCE)).max(12);
+        let operation = operation.min(width.saturating_sub(number + name + SOURCE)).max(12);
         let mut files: Vec<String> = shown
             .iter()
             .filter_map(|r| file.location(r.location))
@@ -132,11 +136,12 @@ impl<'a> Layout<'a> {
         files.sort();
         files.dedup();
         let only_file = if files.len() == 1 { files.pop() } else { None };
-        Layout { file, paint: options.paint, directory: &options.directory, width, columns, name, operation, only_file }
+        let (paint, directory) = (options.paint, &options.directory);
+        Layout { file, paint, directory, width, number, columns, name, operation, only_file }
     }
 
     fn title(&self, threads: &Threads) -> String {
-        let mut line = format!("{:>width$}  ", "step", width = NUMBER - 2);
+        let mut line = format!("{:>width$}  ", "step", width = self.number - 2);
         if self.columns.is_empty() {
             let _ = write!(line, "{:<n$}{:<o$}", "thread", "operation", n = self.name, o = self.operation);
         }
@@ -164,19 +169,21 @@ impl<'a> Layout<'a> {
         let end = self.columns.last().map_or(0, |(_, start, width)| start + width);
         let after = end.saturating_sub(before.chars().count() + width);
         // The thousands are where the mark would be.
-        let start = format!("{:>n$}  ", format!("{mark}{number:>m$}", m = NUMBER - 3).trim_start(), n = NUMBER - 2);
+        let (all, digits) = (self.number - 2, self.number - 3);
+        let start = format!("{:>all$}  ", format!("{mark}{number:>digits$}").trim_start());
         let mut text = String::new();
         for (i, part) in cell.iter().enumerate() {
             let part = place::cut_right(part, width - 1);
             let line = if i == 0 {
-                let fixed = NUMBER + before.chars().count() + width + after;
+                let fixed = self.number + before.chars().count() + width + after;
                 let source = self.source(row, self.width.saturating_sub(fixed));
                 let done = format!("{part:<width$}");
                 let done = if row.is_error { self.paint.error(&done) } else { done };
                 format!("{start}{before}{done}{:after$}{}", "", self.paint.faint(&source))
             } else {
                 let indent = before.chars().count();
-                format!("{:NUMBER$}{:indent$} {}", "", "", if row.is_error { self.paint.error(&part) } else { part })
+                let margin = self.number;
+                format!("{:margin$}{:indent$} {}", "", "", if row.is_error { self.paint.error(&part) } else { part })
             };
             let _ = writeln!(text, "{}", line.trim_end());
         }
@@ -210,11 +217,13 @@ impl<'a> Layout<'a> {
     }
 
     fn note(&self, text: &str) -> String {
-        format!("{:NUMBER$}{}\n", "", self.paint.faint(&place::cut_right(text, self.width - NUMBER)))
+        let margin = self.number;
+        format!("{:margin$}{}\n", "", self.paint.faint(&place::cut_right(text, self.width - margin)))
     }
 }
 
-/// Where the columns of threads begin and how wide they are; empty if there is not room for all of them.
+/// Where the columns of threads begin and how wide they are; empty if there is not room for all of them, or so little that
+/// most operations would be in pieces.
 fn columns(all: &[ThreadId], threads: &Threads, shown: &[&Row], room: usize) -> Vec<(ThreadId, usize, usize)> {
     let wanted = |thread: ThreadId| {
         let texts = shown.iter().filter(|r| r.thread == thread).map(|r| r.text.chars().count());
@@ -234,6 +243,11 @@ fn columns(all: &[ThreadId], threads: &Threads, shown: &[&Row], room: usize) -> 
         let can = widths.iter_mut().zip(&least).filter(|(w, l)| **w > **l);
         let Some((widest, _)) = can.max_by_key(|(w, _)| **w) else { return vec![] };
         *widest -= 1;
+    }
+    let width_of = |thread: ThreadId| all.iter().position(|t| *t == thread).map_or(0, |i| widths[i]);
+    let broken = shown.iter().map(|r| wrap::fill(&r.text, width_of(r.thread) - 1, width_of(r.thread) - 2).len() - 1);
+    if broken.sum::<usize>() > shown.len() {
+        return vec![];
     }
     let starts = widths.iter().scan(0, |at, w| Some(std::mem::replace(at, *at + w)));
     all.iter().zip(starts).zip(&widths).map(|((t, start), w)| (*t, start, *w)).collect()

@@ -45,15 +45,16 @@ pub fn brief(location: &Location) -> String {
 pub fn frames(file: Option<&TraceFile>, frames: &[Location], options: &TextOptions) -> String {
     const INDENT: usize = 6;
     let mut text = String::new();
-    let mut inside = 0;
+    let (mut inside, mut more) = (0, false);
     let telling = symdpor_trace::failure::telling(frames);
     for item in repeats::cut(repeats::fold(frames), FRAMES / 2, FRAMES / 2) {
-        let in_library = matches!(item, Item::Step(i) if i > 0 && frames[i].is_system() && frames[i - 1].is_system());
+        let in_library = matches!(item, Item::Step(i) if i > 0 && frames[i].is_system());
         if in_library {
             inside += 1;
             continue;
         }
-        note_inside(&mut text, &mut inside);
+        note_inside(&mut text, &mut inside, more);
+        more = matches!(item, Item::Step(i) if frames[i].is_system());
         let line = match item {
             Item::Step(i) => at(&frames[i], options, options.width() - INDENT),
             Item::Repeated { steps: 1, times } => format!("... the same {times} times more"),
@@ -69,14 +70,16 @@ pub fn frames(file: Option<&TraceFile>, frames: &[Location], options: &TextOptio
             text.push_str(&format!("{:INDENT$}    {}\n", "", options.paint.faint(&source)));
         }
     }
-    note_inside(&mut text, &mut inside);
+    note_inside(&mut text, &mut inside, more);
     text
 }
 
-fn note_inside(text: &mut String, calls: &mut usize) {
+/// How many calls were left out; more, if one of them is shown: the innermost one.
+fn note_inside(text: &mut String, calls: &mut usize, more: bool) {
+    let more = if more { "more " } else { "" };
     match std::mem::take(calls) {
         0 => {}
-        1 => text.push_str("      ... 1 more call inside the library\n"),
-        n => text.push_str(&format!("      ... {n} more calls inside the library\n")),
+        1 => text.push_str(&format!("      ... 1 {more}call inside the library\n")),
+        n => text.push_str(&format!("      ... {n} {more}calls inside the library\n")),
     }
 }

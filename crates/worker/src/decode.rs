@@ -33,6 +33,8 @@ pub struct RawError {
     pub other_thread: u32,
     pub access_bits: u32,
     pub address: u64,
+    /// From the beginning of the program, or 0.
+    pub instruction: u64,
     pub message: String,
     pub stacks: Vec<RawStack>,
 }
@@ -334,6 +336,7 @@ fn read_error(reader: &mut Reader<'_>) -> Result<RawError, Damaged> {
     let stack_count = reader.u32()?;
     reader.u32()?;
     error.address = reader.u64()?;
+    error.instruction = reader.u64()?;
     error.message = String::from_utf8_lossy(reader.take_padded(message_len)?).into_owned();
     for _ in 0..stack_count {
         error.stacks.push(read_stack(reader)?);

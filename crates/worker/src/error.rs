@@ -18,6 +18,8 @@ pub enum PreflightError {
     WrongFormat(PathBuf),
     #[error("{}: statically linked, so the runtime cannot be loaded into it: link it without -static", .0.display())]
     Static(PathBuf),
+    #[error("{}: built with -fsanitize={flag}, which takes over what symdpor has to: build it without", path.display())]
+    Sanitizer { path: PathBuf, flag: &'static str },
     #[error("{}: set-user-id or set-group-id programs ignore LD_PRELOAD: remove the bit (chmod ug-s) or run a copy", .0.display())]
     SetId(PathBuf),
     #[error("{}: built by a pass of another version ({found}, this symdpor has {ours}): rebuild the program", path.display())]

@@ -15,20 +15,22 @@ pub enum NotInstalled {
     Missing { name: &'static str, looked_in: String },
     #[error("{}: LD_PRELOAD takes no path with a space or a colon: put symdpor elsewhere, or set SYMDPOR_LIB_DIR", .0.display())]
     BadPath(PathBuf),
+    #[error("where symdpor itself is cannot be found out ({0}): is /proc mounted? It is needed")]
+    Nowhere(std::io::Error),
 }
 
 /// The absolute path of one of the libraries.
 pub fn library(name: &'static str) -> Result<PathBuf, NotInstalled> {
-    let executable = std::env::current_exe().unwrap_or_default();
     let chosen = std::env::var_os(ENV_LIB_DIR).filter(|d| !d.is_empty()).map(PathBuf::from);
-    library_in(name, &directories(&executable, chosen))
+    if let Some(directory) = chosen {
+        return library_in(name, &[directory]);
+    }
+    let executable = std::env::current_exe().map_err(NotInstalled::Nowhere)?;
+    library_in(name, &directories(&executable))
 }
 
 /// Beside the executable, or where `make install` would put them.
-fn directories(executable: &Path, chosen: Option<PathBuf>) -> Vec<PathBuf> {
-    if let Some(directory) = chosen {
-        return vec![directory];
-    }
+fn directories(executable: &Path) -> Vec<PathBuf> {
     let Some(beside) = executable.parent() else { return vec![] };
     vec![beside.to_owned(), beside.join("../lib/symdpor")]
 }
@@ -49,10 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_comes_first_and_alone() {
-        let executable = Path::new("/usr/bin/symdpor");
-        assert_eq!(directories(executable, Some("/x".into())), [PathBuf::from("/x")]);
-        let both = directories(executable, None);
+    fn libraries_are_beside_the_program_or_installed() {
+        let both = directories(Path::new("/usr/bin/symdpor"));
         assert_eq!(both, [PathBuf::from("/usr/bin"), PathBuf::from("/usr/bin/../lib/symdpor")]);
     }
 

@@ -17,6 +17,7 @@ pub mod input;
 pub mod install;
 mod layout;
 mod libraries;
+mod lines;
 mod pace;
 pub mod points;
 pub mod preflight;

@@ -6,7 +6,7 @@
 use crate::error::PreflightError;
 use crate::process::is_executable;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{LittleEndian, Object, ObjectSection, elf};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, elf};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
@@ -59,8 +59,11 @@ fn find(program: &OsStr, search: Option<&OsStr>) -> Result<PathBuf, PreflightErr
 }
 
 fn not_found(path: PathBuf) -> PreflightError {
-    let hint =
-        if path.is_file() { format!(" in PATH (did you mean ./{}?)", path.display()) } else { " in PATH".into() };
+    let hint = if path.is_file() && is_executable(&path) {
+        format!(" in PATH (did you mean ./{}?)", path.display())
+    } else {
+        " in PATH".into()
+    };
     PreflightError::NotFound { path, hint }
 }
 
@@ -79,6 +82,9 @@ fn check_file(path: &Path, bytes: &[u8]) -> Result<bool, PreflightError> {
     if !has_loader {
         return Err(PreflightError::Static(path.into()));
     }
+    if let Some(flag) = sanitizer(file.dynamic_symbols().filter_map(|s| s.name().ok())) {
+        return Err(PreflightError::Sanitizer { path: path.into(), flag });
+    }
     match file.section_by_name(MODULE_SECTION) {
         None => Ok(false),
         Some(section) => {
@@ -86,6 +92,18 @@ fn check_file(path: &Path, bytes: &[u8]) -> Result<bool, PreflightError> {
             check_versions(path, data).map(|()| true)
         }
     }
+}
+
+/// The sanitizers whose runtimes replace the allocator and the functions for threads, told by a function that each of them has.
+fn sanitizer<'a>(mut symbols: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    const BY_SYMBOL: [(&str, &str); 5] = [
+        ("__asan_init", "address"),
+        ("__hwasan_init", "hwaddress"),
+        ("__lsan_init", "leak"),
+        ("__msan_init", "memory"),
+        ("__tsan_init", "thread"),
+    ];
+    symbols.find_map(|name| BY_SYMBOL.iter().find(|(symbol, _)| *symbol == name).map(|(_, flag)| *flag))
 }
 
 /// Descriptors are aligned to eight bytes; the linker may put padding between those of different files.
@@ -153,6 +171,12 @@ mod tests {
         assert!(matches!(check_versions(path, &section), Err(PreflightError::OtherVersion { found: 99, .. })));
         assert!(matches!(check_versions(path, &[0; 72]), Err(PreflightError::DamagedSection(_))));
         assert!(matches!(check_versions(path, &[]), Err(PreflightError::DamagedSection(_))));
+    }
+
+    #[test]
+    fn sanitizers_are_told_by_what_they_export() {
+        assert_eq!(sanitizer(["main", "__asan_init"].into_iter()), Some("address"));
+        assert_eq!(sanitizer(["__ubsan_handle_add_overflow"].into_iter()), None);
     }
 
     #[test]

@@ -7,9 +7,11 @@ use crate::bytes::{Damaged, Reader};
 use crate::channel::Channel;
 use crate::dwarf;
 use crate::layout::{Layouts, Part};
+use crate::lines;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSymbol, SymbolKind, elf};
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use symdpor_abi::channel::{self as layout, Header};
 use symdpor_abi::module::function_flags;
 use symdpor_abi::object::{ObjectId, Region};
@@ -80,6 +82,12 @@ impl Sites {
         frames
     }
 
+    /// What a function is called that the symbol table knows by this name.
+    pub fn function(&self, symbol: &str) -> Option<String> {
+        let names = self.modules.iter().flat_map(|m| m.functions.iter().map(move |f| (m, f)));
+        names.into_iter().find(|(m, f)| m.is_string(f[0], symbol)).map(|(m, f)| m.string(f[1]))
+    }
+
     /// The functions of which not everything is seen, with their [`function_flags`].
     pub fn remarkable(&self) -> Vec<(u32, Location)> {
         let place = |m: &Module, f: &[u32; FUNCTION_WORDS]| {
@@ -115,6 +123,11 @@ impl Module {
         String::from_utf8_lossy(&tail[..end]).into_owned()
     }
 
+    fn is_string(&self, offset: u32, text: &str) -> bool {
+        let tail = self.strings.get(offset as usize..).unwrap_or(&[]);
+        tail.strip_prefix(text.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+    }
+
     fn location(&self, site: &[u32; SITE_WORDS]) -> Location {
         let [_, line, column, file, function, ..] = *site;
         let function = self.functions.get(function as usize).map(|f| self.string(f[1])).unwrap_or_default();
@@ -136,6 +149,40 @@ fn words<const N: usize>(reader: &mut Reader<'_>) -> Result<[u32; N], Damaged> {
         *word = reader.u32()?;
     }
     Ok(all)
+}
+
+/// The names of files, with the symbols that follow them.
+fn foreign<'a>(symbols: impl Iterator<Item = (bool, &'a str)>) -> Vec<String> {
+    let mut files: Vec<(&str, bool)> = Vec::new();
+    for (is_file, name) in symbols {
+        match files.last_mut() {
+            _ if is_file => files.push((name, false)),
+            Some((_, seen)) => *seen |= name.starts_with("symdpor."),
+            None => {}
+        }
+    }
+    let foreign = files.iter().filter(|(name, seen)| !seen && !is_of_compiler(name));
+    let names: BTreeSet<&str> = foreign.map(|(name, _)| *name).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// What the linker adds to every program that needs it.
+fn is_of_compiler(file: &str) -> bool {
+    const FILES: [&str; 12] = [
+        "",
+        "crtstuff.c",
+        "init.c",
+        "abi-note.c",
+        "static-reloc.c",
+        "elf-init.c",
+        "atexit.c",
+        "at_quick_exit.c",
+        "pthread_atfork.c",
+        "stack_chk_fail_local.c",
+        "libgcc2.c",
+        "cpuinfo.c",
+    ];
+    FILES.contains(&file) || file.ends_with(".o") || file.ends_with(".oS")
 }
 
 /// The program's global variables, by address.
@@ -181,6 +228,20 @@ impl Globals {
         }
         let layouts = self.layouts.get_or_init(|| dwarf::read(&self.file, self.base));
         layouts.part_at(offset + u64::from(mask.trailing_zeros() % 8), len)
+    }
+
+    /// Source files of the program that were not compiled with the pass: the symbol table has a list of each file's own
+    /// symbols, and the pass adds one to every file. Empty if the program is stripped.
+    pub fn foreign_files(&self) -> Vec<String> {
+        let Ok(file) = ElfFile64::<LittleEndian>::parse(&*self.file) else { return vec![] };
+        let locals = file.symbols().filter(|s| s.is_local());
+        foreign(locals.filter_map(|s| Some((s.kind() == SymbolKind::File, s.name().ok()?))))
+    }
+
+    /// The place of an instruction, told by its distance from the beginning of the program, and the calls that were inlined
+    /// around it, innermost first.
+    pub fn places(&self, instruction: u64) -> Vec<Location> {
+        if self.file.is_empty() { vec![] } else { lines::at(&self.file, self.base.wrapping_add(instruction)) }
     }
 
     /// Whether the object is (part of) a global variable of the program.
@@ -277,6 +338,15 @@ mod tests {
         let mut huge = bytes.clone();
         huge[11] = 0xff;
         assert!(Sites::parse(&huge).is_err());
+    }
+
+    #[test]
+    fn files_without_a_mark_are_foreign() {
+        let file = |name| (true, name);
+        let symbols =
+            [file("Scrt1.o"), (false, "abi"), file("a.c"), (false, "f"), (false, "symdpor.module"), file("b.c")];
+        let more = [file("c.c"), (false, "g"), file("data.c"), (false, "symdpor.data"), file("")];
+        assert_eq!(foreign(symbols.into_iter().chain(more)), ["b.c", "c.c"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::cell::Global;
 pub struct Mapping {
     pub start: usize,
     pub end: usize,
+    pub readable: bool,
     pub writable: bool,
     pub executable: bool,
     pub private: bool,
@@ -69,6 +70,7 @@ fn parse(line: &[u8]) -> Option<Mapping> {
     Some(Mapping {
         start: hex(&range[..dash])?,
         end: hex(&range[dash + 1..])?,
+        readable: permissions.first() == Some(&b'r'),
         writable: permissions.get(1) == Some(&b'w'),
         executable: permissions.get(2) == Some(&b'x'),
         private: permissions.get(3) == Some(&b'p'),

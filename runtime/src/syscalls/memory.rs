@@ -19,7 +19,6 @@ use crate::snapshot::is_taken;
 const PAGE: usize = 4096;
 const WINDOW: core::ops::Range<usize> = 0x3000_0000_0000..0x3800_0000_0000;
 
-const PROT_NONE: usize = 0;
 const PROT_WRITE: usize = 2;
 const MAP_SHARED: usize = 0x1;
 const MAP_TYPE: usize = 0xf;
@@ -152,7 +151,9 @@ pub fn munmap(_: usize, args: Args) -> isize {
     }
     if is_taken() && !is_ours(address, len) {
         let Some(len) = round_up(len) else { return EINVAL };
-        old_mappings::protect(address, len, PROT_NONE);
+        if !old_mappings::take_away(address, len) {
+            changes_old_mapping("munmap", address);
+        }
         return 0;
     }
     real(nr::munmap, args)

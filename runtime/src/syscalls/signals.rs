@@ -362,6 +362,13 @@ pub fn tkill(_: usize, args: Args) -> isize {
 /// libc knows its threads by the ids of the kernel threads whose stacks they have: a number that is none of ours is what
 /// libc's `raise` has found for the running thread. (Other threads are reached by `pthread_kill`, which is interposed.)
 fn to_thread(thread: isize, signal: usize) -> isize {
+    // The one by which libc makes all threads change their user or group.
+    const SIGSETXID: usize = 33;
+    if signal == SIGSETXID {
+        crate::end::unsupported(format_args!(
+            "the program changes its user or group after its first thread was created, which symdpor cannot undo"
+        ));
+    }
     let number = thread - super::process::PID;
     let is_own_number = (0..symdpor_abi::MAX_THREADS as isize).contains(&number);
     if is_own_number && thread != super::process::tid() {

@@ -26,7 +26,9 @@ pub fn tell(prose: &mut Prose<'_>) {
             }
         }
         FailureKind::Crash => prose.say(&format!("{name} crashed{place}: {message}.")),
-        _ => prose.say(&format!("{message}{place}.")),
+        // Nobody says where main was left.
+        _ if place.is_empty() => prose.say(&format!("{message}.")),
+        _ => prose.say(&format!("{message}; {name} was last seen{place}.")),
     }
     reads(prose, thread);
     let has_calls = prose.file.failure.stack(StackRole::Error).is_some_and(|s| s.frames.len() > 1);
@@ -51,7 +53,8 @@ struct Read {
 
 fn reads(prose: &mut Prose<'_>, thread: ThreadId) {
     let file = prose.file;
-    let line = file.failure.location.as_ref().map(|l| (l.file.clone(), l.line));
+    let exact = file.failure.location.as_ref().filter(|_| file.failure.kind != FailureKind::ExitStatus);
+    let line = exact.map(|l| (l.file.clone(), l.line));
     let is_here = |number: u32| file.location(number).map(|l| (l.file.clone(), l.line)) == line && line.is_some();
     let mut all: Vec<Read> = Vec::new();
     for (i, a) in file.accesses.iter().enumerate().filter(|(_, a)| a.thread == thread && !a.write) {
