@@ -144,7 +144,13 @@ impl Merger {
 }
 
 /// What origins become in another view of them, each copy once. `K`: what it depends on besides.
-pub struct Translated<K>(FxHashMap<(*const Origin, K), (Rc<Origin>, Rc<Origin>)>);
+pub struct Translated<K>(FxHashMap<(*const Origin, K), Translation>);
+
+/// The original is kept along with it, so that nothing else gets its address meanwhile.
+struct Translation {
+    _original: Rc<Origin>,
+    translated: Rc<Origin>,
+}
 
 impl<K> Default for Translated<K> {
     fn default() -> Self {
@@ -154,9 +160,9 @@ impl<K> Default for Translated<K> {
 
 impl<K: Eq + std::hash::Hash> Translated<K> {
     pub fn get(&mut self, origin: &Rc<Origin>, key: K, new: impl FnOnce() -> Origin) -> Rc<Origin> {
-        // The original is kept along with it, so that nothing else gets its address meanwhile.
-        let entry = self.0.entry((Rc::as_ptr(origin), key)).or_insert_with(|| (origin.clone(), Rc::new(new())));
-        entry.1.clone()
+        let entry = self.0.entry((Rc::as_ptr(origin), key));
+        let new = || Translation { _original: origin.clone(), translated: Rc::new(new()) };
+        entry.or_insert_with(new).translated.clone()
     }
 }
 

@@ -110,14 +110,12 @@ fn interleave<T: Clone>(into: &mut Vec<T>, missing: &[(usize, &T)]) {
     let [(first, _), ..] = missing else { return };
     let rest = into.split_off(*first);
     into.reserve(rest.len() + missing.len());
-    let mut place = *first;
     let mut missing = missing.iter().peekable();
-    for item in rest {
+    for (place, item) in (*first..).zip(rest) {
         while let Some((_, new)) = missing.next_if(|(at, _)| *at == place) {
             into.push((*new).clone());
         }
         into.push(item);
-        place += 1;
     }
     into.extend(missing.map(|(_, new)| (*new).clone()));
 }
