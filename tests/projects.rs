@@ -68,7 +68,7 @@ fn cmake() {
     must_run(&mut configure);
     must_run(Command::new("cmake").args(["--build", "build"]).current_dir(&directory));
     runs_alone(&directory.join("build/good"));
-    assert_eq!(expect(&directory.join("build/good"), "ok", None).executions, 2);
+    assert_eq!(expect(&directory.join("build/good"), "ok", None).executions, 1);
     let found = expect(&directory.join("build/bad"), "error", Some("assertion"));
     let place = found.errors[0].location.as_ref().expect("assertions have places");
     assert!(place.file.ends_with("main.cpp") && place.line == 23, "{place:?}");

@@ -5,7 +5,7 @@
 use crate::compare::number;
 use crate::generate::{Kind, Rng, program};
 use crate::program::{Instr, Program};
-use crate::run::run;
+use crate::run::{has_turn_in_vain, run};
 use crate::shrink::shrink;
 use std::collections::BTreeSet;
 use symdpor_abi::op::dependent;
@@ -38,6 +38,8 @@ pub fn classes(program: &Program, mut explorer: impl Explorer, limit: u64) -> Op
         match execution.end {
             // What others would have done next to an error is no part of its class.
             End::Cut => return None,
+            // Without its turns in vain an execution is another, which is to be found as well.
+            End::Complete if has_turn_in_vain(program, &execution) => {}
             End::Complete => drop(found.insert(class(&execution))),
             End::Asked | End::SleepBlocked | End::Repeated(_) | End::InVain => {}
         }

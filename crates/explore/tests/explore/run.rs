@@ -147,6 +147,16 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
     }
 }
 
+/// Whether a thread comes round in vain in an execution.
+pub fn has_turn_in_vain(program: &Program, execution: &Execution) -> bool {
+    let (mut state, _) = State::new(program);
+    execution.steps.iter().any(|step| {
+        let t = step.thread.index();
+        state.step(program, t, step.alternative);
+        state.spins(program, t)
+    })
+}
+
 /// State that belongs to one execution.
 struct Run<'a> {
     program: &'a Program,
