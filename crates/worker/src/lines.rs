@@ -63,14 +63,21 @@ mod tests {
         assert!(at(b"hello", 0).is_empty());
     }
 
+    /// A function that is there whatever the optimiser does.
+    #[inline(never)]
+    fn somewhere(number: u64) -> u64 {
+        std::hint::black_box(number) + 1
+    }
+
     /// The test program itself has debug information.
     #[test]
     fn an_instruction_is_found() {
+        assert_eq!(std::hint::black_box(somewhere as fn(u64) -> u64)(1), 2);
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let file = ElfFile64::<object::LittleEndian>::parse(&*bytes).unwrap();
-        let symbol = file.symbols().find(|s| s.name().is_ok_and(|n| n.contains("an_instruction_is_found"))).unwrap();
+        let symbol = file.symbols().find(|s| s.name().is_ok_and(|n| n.contains("tests9somewhere"))).unwrap();
         let found = at(&bytes, symbol.address());
-        assert!(found.last().is_some_and(|l| l.function.contains("an_instruction_is_found")), "{found:?}");
+        assert!(found.last().is_some_and(|l| l.function.contains("somewhere")), "{found:?}");
         assert_eq!(at(&bytes, u64::MAX), []);
     }
 }

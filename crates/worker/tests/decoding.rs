@@ -177,7 +177,7 @@ fn pending_operations_come_by_thread() {
 fn errors_have_a_message_and_stacks() {
     let mut bench = Bench::new();
     let mut bytes = Vec::new();
-    for word in [1u32, 42, 0x40, 0x2000_0000, 0xf, 0, 0b11, 5, 1, 0, 0xbad, 0] {
+    for word in [1u32, 42, 0x40, 0x2000_0000, 0xf, 0, 0b11, 5, 1, 0, 0xbad, 0, 0x1150, 0] {
         bytes.extend(word.to_le_bytes());
     }
     bytes.extend(b"hello\0\0\0");
@@ -190,6 +190,7 @@ fn errors_have_a_message_and_stacks() {
     header.error_len = bytes.len() as u32;
     let error = decode::error(&bench.channel, &header).unwrap().unwrap();
     assert_eq!((error.message.as_str(), error.site, error.address), ("hello", 42, 0xbad));
+    assert_eq!(error.instruction, 0x1150);
     assert_eq!(error.stacks[0].frames, [7, 8, 9]);
     for len in 1..bytes.len() as u32 {
         header.error_len = len;
