@@ -35,10 +35,10 @@ pub struct Exec {
     pub conditional: ThreadBits,
     /// The sleep set.
     pub asleep: ThreadBits,
-    /// Those of it that came round in vain, if there are any; and who of them was woken by the last step, and goes next. See `vain`.
+    /// Those of it that came round in vain, if there are any; and who of them has been woken by a plain access, and goes next. See `vain`.
     pub in_vain: ThreadBits,
     pub any_in_vain: bool,
-    pub goes_next: Option<u16>,
+    pub go_next: ThreadBits,
     /// The step under way has made plain accesses.
     pub touched: bool,
     /// Hooks called since the last visible operation.
@@ -80,7 +80,6 @@ pub fn init() {
         (&raw mut (*exec).heap).write(Heap::new(crate::snapshot::commit));
         (&raw mut (*exec).syscalls).write(syscalls::State::new());
         (*exec).thread_count = 1;
-        (*exec).goes_next = None;
         (*exec).threads[0].life = Life::Alive;
         (*exec).threads[0].fs = crate::sys::context::fs_base();
     }

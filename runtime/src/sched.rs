@@ -385,7 +385,7 @@ fn default_thread(words: usize) -> u16 {
     let run = RUN.get();
     let me = exec.current;
     let yields = |n: u16| exec.threads[n as usize].yields;
-    if let Some(next) = exec.goes_next.take().filter(|&n| run.enabled.contains(n)) {
+    if let Some(next) = vain::next(&run.enabled, words) {
         return next;
     }
     if run.enabled.contains(me) && !exec.asleep.contains(me) && !yields(me) {

@@ -28,14 +28,29 @@ pub fn sleeps(raw: u32) {
 /// and has touched nothing that others might touch later.
 pub fn stops(last: &Step, count: usize) -> bool {
     let exec = exec::get();
-    // What depends on nothing would never wake the thread.
-    let looked = last.op.accesses().next().is_some();
     last.thread == exec.current
         && spin::waits(exec.current)
-        && looked
         && channel::says(options::STOPS_IN_VAIN)
         && count >= channel::header().plan_len as usize
         && !exec.touched
+        // What depends on nothing would never wake the thread.
+        && last.op.accesses().next().is_some()
+        // Others that were woken along with it go first: where the execution is taken up again they would sleep.
+        && exec.go_next.0.iter().all(|&w| w == 0)
+}
+
+/// The next of the threads that were woken, if it can go on.
+pub fn next(enabled: &ThreadBits, words: usize) -> Option<u16> {
+    let exec = exec::get();
+    if !exec.any_in_vain {
+        return None;
+    }
+    let next = exec.go_next.find(0, words, &exec.asleep, |n| enabled.contains(n));
+    match next {
+        Some(number) => exec.go_next.remove(number),
+        None => exec.go_next = ThreadBits::EMPTY,
+    }
+    next
 }
 
 /// The running thread makes a plain access.
@@ -59,7 +74,7 @@ fn wake(address: usize, len: usize) {
             let touches = |granule| [pending.object, pending.object2].contains(&names::object(granule));
             if number != exec.current && (granules.len() > MAX_GRANULES || granules.clone().any(touches)) {
                 exec.asleep.remove(number);
-                exec.goes_next = Some(number);
+                exec.go_next.insert(number);
             }
         }
     }

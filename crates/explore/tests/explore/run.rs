@@ -107,7 +107,7 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
         footprints: Footprints::default(),
         visits: Vec::new(),
         in_vain: ThreadSet::new(),
-        next: None,
+        next: ThreadSet::new(),
     };
     run.state.log.0.clear();
     let loops = program.has_loops();
@@ -141,7 +141,8 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
             let outcome = Outcome::of_stop(&run.state, choice.thread.index(), stop);
             return run.end(end, Some(outcome));
         }
-        if plan.stops_in_vain && position + 1 >= plan.choices.len() && run.state.spins(program, choice.thread.index()) {
+        let in_vain = plan.stops_in_vain && position + 1 >= plan.choices.len() && run.next.is_empty();
+        if in_vain && run.state.spins(program, choice.thread.index()) {
             return run.end(End::InVain, None);
         }
     }
@@ -167,9 +168,9 @@ struct Run<'a> {
     footprints: Footprints,
     /// States that it has been in, where last, how often.
     visits: Vec<(State, usize, u32)>,
-    /// Of the sleeping threads, those that came round in vain; and the one that shall go next.
+    /// Of the sleeping threads, those that came round in vain; and those that have been woken and shall go next.
     in_vain: ThreadSet,
-    next: Option<ThreadId>,
+    next: ThreadSet,
 }
 
 impl Run<'_> {
@@ -193,7 +194,7 @@ impl Run<'_> {
             return Some(choice);
         }
         let awake: ThreadSet = enabled.iter().filter(|t| !self.sleep.contains(*t)).collect();
-        if let Some(thread) = self.next.filter(|t| awake.contains(*t)) {
+        if let Some(thread) = self.next.iter().find(|t| awake.contains(*t)) {
             return Some(Choice { thread, alternative: 0 });
         }
         // Time is up only if nobody else wants to go on.
@@ -210,7 +211,7 @@ impl Run<'_> {
         let t = choice.thread.index();
         let alternatives = self.state.alternatives(self.program, t);
         assert!(choice.alternative < alternatives, "the plan names a way that does not exist");
-        self.next = None;
+        self.next.remove(choice.thread);
         let asleep: Vec<(ThreadId, Op)> =
             self.sleep.iter().filter_map(|s| Some((s, self.state.pending(self.program, s.index())?))).collect();
         let done = self.state.step(self.program, t, choice.alternative);
@@ -223,7 +224,7 @@ impl Run<'_> {
             };
             if self.in_vain.contains(sleeper) && self.sleep.contains(sleeper) && self.state.log.0.iter().any(touches) {
                 self.sleep.remove(sleeper);
-                self.next = Some(sleeper);
+                self.next.insert(sleeper);
             }
         }
         self.leave_footprint(t, &done.op);
