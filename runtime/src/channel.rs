@@ -8,10 +8,56 @@ use symdpor_abi::channel::{self, Header, Outcome, command};
 
 static BASE: Global<usize> = Global::new(0);
 
+/// What the execution under way was asked for. A copy: the controller may write the next request while choices that it will
+/// begin with are being made ([`crate::ahead`]).
+#[derive(Clone, Copy)]
+pub struct Request {
+    pub plan_len: usize,
+    pub options: u32,
+    pub head_start: usize,
+    pub may_spin: bool,
+}
+
+static REQUEST: Global<Request> = Global::new(Request { plan_len: 0, options: 0, head_start: 0, may_spin: false });
+
 /// Maps the channel. None if the descriptor is not a channel of this version.
 pub fn attach(fd: usize) -> Option<()> {
     *BASE.get() = pages::map_file(fd, channel::SIZE)? as usize;
-    (header().magic == channel::MAGIC && header().version == symdpor_abi::PROTOCOL_VERSION).then_some(())
+    let fits = header().magic == channel::MAGIC && header().version == symdpor_abi::CHANNEL_VERSION;
+    fits.then(accept)
+}
+
+pub fn request() -> &'static mut Request {
+    REQUEST.get()
+}
+
+/// Takes over what the controller asks for. It has given its command.
+pub fn accept() {
+    let header = header();
+    *REQUEST.get() = Request {
+        plan_len: (header.plan_len as usize).min(channel::PLAN_CAPACITY),
+        options: header.options,
+        head_start: header.head_start as usize,
+        may_spin: header.may_spin != 0,
+    };
+}
+
+/// What the last execution has left in the header is of no use any more. Not before the controller has given its next command:
+/// until then it may be reading.
+pub fn open_answer() {
+    let header = header();
+    header.outcome = Outcome::Running as u32;
+    header.error_kind = 0;
+    header.error_len = 0;
+    header.signal = 0;
+    header.exit_status = 0;
+    header.step_count = 0;
+    header.trace_len = 0;
+    header.stacks_len = 0;
+    header.footprints_len = 0;
+    header.wanted_len = 0;
+    header.memory_len = 0;
+    (header.accesses_len, header.names_len, header.blocks_len) = (0, 0, 0);
 }
 
 pub fn is_attached() -> bool {
@@ -37,7 +83,7 @@ pub fn region(offset: usize) -> usize {
 
 /// The choice at a step of the plan: thread and alternative.
 pub fn planned(step: usize) -> Option<(u16, u16)> {
-    if step >= header().plan_len as usize || step >= channel::PLAN_CAPACITY {
+    if step >= request().plan_len {
         return None;
     }
     // SAFETY: within the plan's region.
@@ -58,7 +104,7 @@ pub fn beat() {
 }
 
 pub fn says(option: u32) -> bool {
-    header().options & option != 0
+    REQUEST.get().options & option != 0
 }
 
 /// Tells the controller that the execution is over.
@@ -74,7 +120,7 @@ pub fn answer(outcome: Outcome) {
 
 /// Waits for a command other than the one that was answered last.
 pub fn wait_for_command() -> u32 {
-    let spins = if header().may_spin != 0 { 4_000 } else { 0 };
+    let spins = if request().may_spin { 4_000 } else { 0 };
     for _ in 0..spins {
         if let Some(command) = new_command() {
             return command;

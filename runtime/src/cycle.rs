@@ -2,6 +2,7 @@
 //!
 //! Runs on a stack of its own, with main's thread control block, since it calls into libc when the pool grows.
 
+use crate::ahead;
 use crate::cell::Global;
 use crate::channel;
 use crate::end;
@@ -79,19 +80,32 @@ fn reason(failure: Failure) -> &'static str {
 
 /// One execution. False if it has to be tried again with a larger pool.
 fn repeat() -> bool {
-    if channel::wait_for_command() != command::RUN {
-        end::quit(0);
+    if !ahead::begins() {
+        if channel::wait_for_command() != command::RUN {
+            end::quit(0);
+        }
+        channel::accept();
+        channel::open_answer();
     }
     sched::reset();
     let main = &exec::get().threads[0];
     // SAFETY: main was suspended by `enter`, and its memory is as it was then.
     unsafe { context::switch(&mut CYCLE.get().sp, main.sp, main.fs) };
     let outcome = CYCLE.get().outcome;
+    if ahead::has_failed() {
+        put_back();
+        return true;
+    }
+    ahead::ended(outcome);
     // The controller can look at the trace while the memory is put back.
     channel::answer(outcome);
+    put_back();
+    outcome != Outcome::Again
+}
+
+fn put_back() {
     syscalls::undo();
     snapshot::restore();
-    outcome != Outcome::Again
 }
 
 /// Leaves the program's context for good.

@@ -86,6 +86,9 @@ pub fn exit_process(status: i32) -> ! {
 /// Ends the execution: writes what the threads were about to do, and leaves to the cycle.
 pub fn finish(outcome: Outcome) -> ! {
     let mut outcome = outcome;
+    if crate::ahead::is_under_way() {
+        crate::cycle::leave(outcome);
+    }
     if crate::races::detector().exhausted() && outcome != Outcome::Unsupported {
         let text = format_args!("the memory of the race detector is used up: races may have been missed");
         describe(ErrorKind::None, &Details::at(0), text);
@@ -190,6 +193,10 @@ fn stuck_outside(context: &UserContext) {
 }
 
 fn end_worker(outcome: Outcome) -> ! {
+    if crate::ahead::is_under_way() {
+        // Nobody has asked yet. The controller runs its plan in another worker.
+        quit(74);
+    }
     write_pending();
     channel::header().current_thread = exec::get().current as u32;
     crate::debugger::end(outcome);
@@ -343,6 +350,8 @@ fn holder_of(thread: &Thread) -> (u32, u32) {
 fn write_pending() {
     sched::end_trace();
     crate::accesses::finish();
+    crate::footprint::finish();
+    crate::output::tell();
     let exec = exec::get();
     let mut writer = Writer::new(PENDING_OFFSET, PENDING_BYTES);
     let mut count = 0;

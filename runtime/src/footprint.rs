@@ -32,13 +32,20 @@ static STATE: Global<State> =
     Global::new(State { on: false, first: 0, begun: 0, ended: 0, used: 0, identified: false, result: None });
 
 pub fn reset() {
-    let first = (channel::header().plan_len as usize).saturating_sub(1);
-    let on = channel::says(options::LOCALS);
-    *STATE.get() = State { on, first, begun: 0, ended: 0, used: 0, identified: false, result: None };
-    channel::header().footprints_len = 0;
-    channel::header().wanted_len = 0;
-    channel::header().memory_len = 0;
+    *STATE.get() = State { on: false, first: 0, begun: 0, ended: 0, used: 0, identified: false, result: None };
     races::detector().log().switch(false);
+    plan_is_known();
+}
+
+/// Only the steps from the plan's last choice on leave footprints.
+pub fn plan_is_known() {
+    let state = STATE.get();
+    (state.on, state.first) = (channel::says(options::LOCALS), channel::request().plan_len.saturating_sub(1));
+}
+
+/// The execution is over.
+pub fn finish() {
+    channel::header().footprints_len = STATE.get().used as u32;
 }
 
 fn is_new() -> bool {
@@ -131,7 +138,6 @@ fn write(words: &[u64]) {
     // SAFETY: within the region, as checked.
     unsafe { core::ptr::copy_nonoverlapping(words.as_ptr(), target, words.len()) };
     state.used += len;
-    channel::header().footprints_len = state.used as u32;
 }
 
 /// The hash of a thread's local state; zero if it is like no other.

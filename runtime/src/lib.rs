@@ -14,6 +14,7 @@
 
 mod access;
 mod accesses;
+mod ahead;
 mod atomics;
 mod author;
 mod barrier;

@@ -6,14 +6,19 @@ use crate::sys::raw::{nr, syscall3};
 use symdpor_abi::channel::{OUTPUT_BYTES, OUTPUT_OFFSET, options};
 
 static USED: Global<usize> = Global::new(0);
+static CUT: Global<bool> = Global::new(false);
 
 pub fn reset() {
     if !crate::snapshot::is_taken() {
         return;
     }
-    *USED.get() = 0;
-    channel::header().output_len = 0;
-    channel::header().output_cut = 0;
+    (*USED.get(), *CUT.get()) = (0, false);
+}
+
+/// Tells the controller how much there is.
+pub fn tell() {
+    let header = channel::header();
+    (header.output_len, header.output_cut) = (*USED.get() as u32, *CUT.get() as u32);
 }
 
 /// Writes to descriptor 1 or 2. No transition may begin here: the caller may be libc, holding a lock of its own. The real descriptor's errors are passed on when output is shown, so that a closed or full
@@ -34,7 +39,7 @@ fn keep(fd: i32, address: usize, len: usize) {
     let room = OUTPUT_BYTES.saturating_sub(*USED.get() + 16);
     let part = len.min(room);
     if part < len {
-        channel::header().output_cut = 1;
+        *CUT.get() = true;
     }
     if part == 0 {
         return;
@@ -42,6 +47,5 @@ fn keep(fd: i32, address: usize, len: usize) {
     let head = [fd as u32, part as u32];
     if writer.record(&head) && writer.bytes(address, part) {
         *USED.get() = writer.used();
-        channel::header().output_len = writer.used() as u32;
     }
 }

@@ -4,6 +4,7 @@
 //! then does the operation and everything up to its next one. The runtime knows nothing of the search: it follows the
 //! plan's choices, then the default rule (`symdpor_trace::plan`), and keeps the sleep set it was given.
 
+use crate::ahead;
 use crate::cell::Global;
 use crate::channel;
 use crate::cond;
@@ -55,15 +56,6 @@ const IDLE_LIMIT: u8 = 4;
 pub fn reset() {
     let run = RUN.get();
     (run.step, run.trace_used, run.unwritten) = (0, 0, false);
-    let header = channel::header();
-    header.outcome = Outcome::Running as u32;
-    header.error_kind = 0;
-    header.error_len = 0;
-    header.signal = 0;
-    header.exit_status = 0;
-    header.step_count = 0;
-    header.trace_len = 0;
-    header.stacks_len = 0;
     crate::output::reset();
     crate::races::begin_execution();
     crate::watch::reset();
@@ -199,6 +191,9 @@ fn switch_to(next: u16) {
 
 /// Chooses who makes the next transition, and writes its record.
 fn choose() -> u16 {
+    if ahead::is_at_its_end(RUN.get().step) {
+        ahead::meet();
+    }
     if let Some(step) = under_way().filter(|_| channel::says(options::VISIBLE_ALL)) {
         crate::footprint::learn(step);
     }
@@ -209,7 +204,7 @@ fn choose() -> u16 {
     if vain::stops(&run.last, run.step) {
         end::finish(Outcome::InVain);
     }
-    if channel::says(options::ASK) && run.step + 1 == channel::header().plan_len as usize {
+    if channel::says(options::ASK) && run.step + 1 == channel::request().plan_len {
         crate::memory::tell();
         end::finish(Outcome::Asked);
     }
@@ -224,7 +219,7 @@ fn choose() -> u16 {
             None => end::stuck(),
         }
     }
-    let (thread, alternative) = match channel::planned(run.step) {
+    let (thread, alternative) = match ahead::planned(run.step).or_else(|| channel::planned(run.step)) {
         Some((thread, alternative)) => (planned_thread(thread), alternative),
         None => (default_thread(words), 0),
     };
@@ -240,7 +235,7 @@ fn choose() -> u16 {
 fn settle_last() {
     let exec = exec::get();
     let run = RUN.get();
-    let sleeps_from = (channel::header().plan_len as usize).saturating_sub(1);
+    let sleeps_from = channel::request().plan_len.saturating_sub(1);
     if let Some(step) = under_way() {
         let idle = note_idleness(&mut exec.threads[step.thread as usize], step);
         turn::settle(step.thread, idle);
@@ -433,6 +428,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
         new_value: 0,
     };
     run.unwritten = true;
+    ahead::note(run.step, thread, alternative);
     if channel::says(options::STACKS) {
         stack::write_step(thread);
     }

@@ -31,7 +31,7 @@ pub fn stops(last: &Step, count: usize) -> bool {
     last.thread == exec.current
         && spin::waits(exec.current)
         && channel::says(options::STOPS_IN_VAIN)
-        && count >= channel::header().plan_len as usize
+        && count >= channel::request().plan_len
         && !exec.touched
         // What depends on nothing would never wake the thread.
         && last.op.accesses().next().is_some()

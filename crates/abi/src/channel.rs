@@ -203,24 +203,20 @@ impl ErrorKind {
     }
 }
 
-/// Offset 0 of the channel. Words marked *atomic* are read while the other side may write them. Each side spins on a
-/// word that has a cache line (64 bytes) of its own with what only its writer changes, so that neither disturbs the other
-/// before it is done.
+/// Offset 0 of the channel. Words marked *atomic* are read while the other side may write them. Each side spins on a word
+/// that shares its cache line (64 bytes) with nothing but what its writer changes just before: neither disturbs the other
+/// before it is done, and one line is all that has to move.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
-    // Controller to worker.
+    // Controller to worker, seldom changed.
     pub magic: u64,
-    /// [`crate::PROTOCOL_VERSION`].
+    /// [`crate::CHANNEL_VERSION`].
     pub version: u32,
     /// Both sides may spin a while before they sleep: two CPUs are usable.
     pub may_spin: u32,
-    pub plan_len: u32,
-    /// Threads in the sleep set; it holds in the state before the last choice of the plan.
-    pub sleep_len: u32,
-    /// Bits of [`options`].
-    pub options: u32,
     pub max_steps: u32,
+    pub reserved_1: u32,
     /// Seed of what looks random to the program.
     pub seed: u64,
     /// Canonical id of the granule to watch, with [`options::WATCH`].
@@ -228,13 +224,21 @@ pub struct Header {
     /// With [`options::NONDET`].
     pub nondet_low: i64,
     pub nondet_high: i64,
+    pub reserved_2: u64,
 
     // Controller to worker, what the worker waits for.
     /// *atomic*: command | sequence << 8.
     pub command: u32,
     /// *atomic*: the controller sleeps in a futex on `answer`.
     pub controller_sleeps: u32,
-    pub reserved_2: [u32; 14],
+    pub plan_len: u32,
+    /// Threads in the sleep set; it holds in the state before the last choice of the plan.
+    pub sleep_len: u32,
+    /// Bits of [`options`].
+    pub options: u32,
+    /// The next plan is likely to begin with so many choices of this one: the worker may make them before it comes.
+    pub head_start: u32,
+    pub reserved_3: [u32; 10],
 
     // Worker to controller, what the controller waits for.
     /// *atomic*: the sequence number of the last command that was carried out.
@@ -243,11 +247,6 @@ pub struct Header {
     pub worker_sleeps: u32,
     /// *atomic*: 1 once the runtime is in charge of the program.
     pub attached: u32,
-    pub reserved_3: [u32; 13],
-
-    // Worker to controller.
-    /// *atomic*: grows with every step; the controller's watchdog looks at it.
-    pub heartbeat: u32,
     /// An [`Outcome`].
     pub outcome: u32,
     /// An [`ErrorKind`].
@@ -264,6 +263,14 @@ pub struct Header {
     pub current_thread: u32,
     /// Bytes used in the error region: see [`ErrorRecord`].
     pub error_len: u32,
+    /// Bytes used in the region of footprints.
+    pub footprints_len: u32,
+    /// How many sites' descriptions were missed.
+    pub wanted_len: u32,
+    /// Bytes used in the region of memory.
+    pub memory_len: u32,
+
+    // Worker to controller, what most executions leave as it is.
     /// Bytes used in the output region.
     pub output_len: u32,
     /// 1 if output was cut.
@@ -275,22 +282,22 @@ pub struct Header {
     pub modules_count: u32,
     /// How memory is restored: 0 write-protected pages, 1 userfaultfd, 2 fork.
     pub restore_method: u32,
-    /// Bytes used in the region of footprints.
-    pub footprints_len: u32,
-    /// How many sites' descriptions were missed.
-    pub wanted_len: u32,
-    /// Bytes used in the region of memory.
-    pub memory_len: u32,
     /// Bytes used in the regions of accesses, of names and of blocks.
     pub accesses_len: u32,
     pub names_len: u32,
     pub blocks_len: u32,
-    pub reserved_4: [u32; 9],
+    pub reserved_4: [u32; 7],
+
+    // Worker to controller, while it runs.
+    /// *atomic*: grows with every step; the controller's watchdog looks at it.
+    pub heartbeat: u32,
+    pub reserved_5: [u32; 15],
 }
 
 const _: () = assert!(core::mem::offset_of!(Header, command) == 64);
 const _: () = assert!(core::mem::offset_of!(Header, answer) == 128);
-const _: () = assert!(core::mem::offset_of!(Header, heartbeat) == 192);
+const _: () = assert!(core::mem::offset_of!(Header, output_len) == 192);
+const _: () = assert!(core::mem::offset_of!(Header, heartbeat) == 256);
 const _: () = assert!(size_of::<Header>() == 320);
 
 /// One executed transition. Followed by `enabled_words` words: the set of threads enabled *before* it, bit t of word

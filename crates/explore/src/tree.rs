@@ -368,12 +368,22 @@ impl Tree {
     pub fn plan(&self) -> Plan {
         let position = self.choices.len() - 1;
         if !self.use_sleep {
-            return Plan { choices: self.choices.clone(), ..Plan::default() };
+            return Plan { choices: self.choices.clone(), kept: self.kept(position + 1), ..Plan::default() };
         }
         let sleep = self.nodes[position].sleep.clone();
         let in_vain = self.sleepers_of(position).filter(|s| s.in_vain && sleep.contains(s.thread)).map(|s| s.thread);
         let in_vain = in_vain.collect();
-        Plan { choices: self.choices.clone(), sleep, ask: false, stops_in_vain: true, in_vain }
+        let kept = self.kept(position + 1);
+        Plan { choices: self.choices.clone(), sleep, ask: false, stops_in_vain: true, in_vain, kept }
+    }
+
+    /// The last of the first `nodes` nodes that has a branch left besides the current one: all choices before it stay.
+    fn kept(&self, nodes: usize) -> usize {
+        let has_more = |position: &usize| {
+            let node = &self.nodes[*position];
+            self.candidate(*position).is_some() || self.choices[*position].alternative + 1 < node.alternatives
+        };
+        (0..nodes).rev().find(has_more).unwrap_or(0)
     }
 
     /// Whether a thread sleeps at the end of the current execution because all it could do is to come round in vain.
@@ -412,7 +422,7 @@ impl Tree {
     pub fn question(&self, position: usize, thread: ThreadId) -> Plan {
         let mut choices = self.choices[..position].to_vec();
         choices.push(Choice { thread, alternative: 0 });
-        Plan { choices, ask: true, ..Plan::default() }
+        Plan { choices, ask: true, kept: self.kept(position), ..Plan::default() }
     }
 }
 

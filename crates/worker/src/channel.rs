@@ -49,7 +49,7 @@ impl Channel {
         let mut channel = Channel { base, file };
         channel.change_header(|header| {
             header.magic = MAGIC;
-            header.version = symdpor_abi::PROTOCOL_VERSION;
+            header.version = symdpor_abi::CHANNEL_VERSION;
             header.may_spin = may_spin as u32;
         });
         Ok(channel)
@@ -59,17 +59,27 @@ impl Channel {
         self.file.as_raw_fd()
     }
 
-    /// A copy of the header. Words that are being written may be old or new.
+    /// A copy of the header, without the heartbeat. Words that are being written may be old or new.
     pub fn header(&self) -> Header {
-        // SAFETY: the header is at the beginning of the mapping; every bit pattern is a valid `Header`.
-        unsafe { ptr::read_volatile(self.base.as_ptr().cast::<Header>()) }
+        self.beginning::<{ std::mem::offset_of!(Header, heartbeat) / 8 }>()
     }
 
-    /// Changes the controller's part of the header (all before `command`): before a worker uses the channel, or between
+    /// A header of which the first `WORDS` words of eight bytes are copied, and the rest is 0.
+    fn beginning<const WORDS: usize>(&self) -> Header {
+        const { assert!(8 * WORDS <= size_of::<Header>()) }
+        // SAFETY: every bit pattern is a valid `Header`, zeros too.
+        let mut header: Header = unsafe { std::mem::zeroed() };
+        let from = self.base.as_ptr().cast::<[u64; WORDS]>();
+        // SAFETY: the header is at the beginning of the mapping, aligned, and has at least so many words.
+        unsafe { ptr::from_mut(&mut header).cast::<[u64; WORDS]>().write(ptr::read_volatile(from)) };
+        header
+    }
+
+    /// Changes the controller's part of the header (all before `answer`): before a worker uses the channel, or between
     /// its answer and the next command. Only words that differ are written.
     pub fn change_header(&mut self, change: impl FnOnce(&mut Header)) {
-        const WORDS: usize = std::mem::offset_of!(Header, command) / 4;
-        let before = self.header();
+        const WORDS: usize = std::mem::offset_of!(Header, answer) / 4;
+        let before = self.beginning::<{ WORDS / 2 }>();
         let mut after = before;
         change(&mut after);
         // SAFETY: `Header` consists of integers without padding, so its beginning can be seen as words.
