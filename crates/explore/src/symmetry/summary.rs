@@ -181,11 +181,17 @@ impl Summary {
 
     /// The same as [`Summary::merge`], without a copy where there is nothing yet.
     pub fn take_in(&mut self, other: Summary) {
-        if *self == Summary::default() {
+        if self.is_empty() {
             *self = other;
         } else {
             self.merge(&other);
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        let Summary { visible, plain, apart, groups, between, partial } = self;
+        let nothing = visible.is_empty() && plain.is_empty() && apart.is_empty() && groups.is_empty();
+        nothing && between.is_empty() && !partial
     }
 
     pub fn set_partial(&mut self) {
