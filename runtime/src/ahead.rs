@@ -41,11 +41,9 @@ const AFTERWARDS: u32 = options::ASK | options::STOPS_IN_VAIN;
 pub fn begins() -> bool {
     let ahead = AHEAD.get();
     let request = channel::request();
-    let until = request.head_start.min(ahead.made);
-    if !core::mem::take(&mut ahead.goes_on) || until == 0 || !request.may_spin {
-        return false;
-    }
-    (ahead.until, ahead.spoilt) = (until, false);
+    let goes_on = core::mem::take(&mut ahead.goes_on) && request.may_spin;
+    let Some(head_start) = request.head_start.filter(|_| goes_on) else { return false };
+    (ahead.until, ahead.spoilt) = (head_start.min(ahead.made), false);
     // As long as the plan is not there, it has no last choice.
     request.plan_len = usize::MAX;
     request.options &= !AFTERWARDS;
@@ -88,7 +86,8 @@ pub fn meet() {
         let made = unsafe { *ahead.choices.add(step) };
         channel::planned(step) == Some(unpack_choice(made))
     };
-    if ahead.spoilt || request.plan_len <= until || (request.options & !AFTERWARDS) != before || !(0..until).all(alike) {
+    let begins_so = until <= request.plan_len.saturating_sub(1) && (0..until).all(alike);
+    if ahead.spoilt || request.options & !AFTERWARDS != before || !begins_so {
         cycle::leave(Outcome::Again);
     }
     ahead.until = NEVER;

@@ -14,11 +14,12 @@ static BASE: Global<usize> = Global::new(0);
 pub struct Request {
     pub plan_len: usize,
     pub options: u32,
-    pub head_start: usize,
+    /// How many choices of the execution may be made again before the next plan comes, if any is expected.
+    pub head_start: Option<usize>,
     pub may_spin: bool,
 }
 
-static REQUEST: Global<Request> = Global::new(Request { plan_len: 0, options: 0, head_start: 0, may_spin: false });
+static REQUEST: Global<Request> = Global::new(Request { plan_len: 0, options: 0, head_start: None, may_spin: false });
 
 /// Maps the channel. None if the descriptor is not a channel of this version.
 pub fn attach(fd: usize) -> Option<()> {
@@ -37,7 +38,7 @@ pub fn accept() {
     *REQUEST.get() = Request {
         plan_len: (header.plan_len as usize).min(channel::PLAN_CAPACITY),
         options: header.options,
-        head_start: header.head_start as usize,
+        head_start: (header.head_start as usize).checked_sub(1),
         may_spin: header.may_spin != 0,
     };
 }

@@ -236,7 +236,8 @@ pub struct Header {
     pub sleep_len: u32,
     /// Bits of [`options`].
     pub options: u32,
-    /// The next plan is likely to begin with so many choices of this one: the worker may make them before it comes.
+    /// One more than the number of choices of this plan that the next one is likely to begin with: the worker may make them before
+    /// it comes. 0: nothing is known of it.
     pub head_start: u32,
     pub reserved_3: [u32; 10],
 

@@ -523,7 +523,7 @@ impl<S: Strategy> Reduction<S> {
 
 impl<S: Strategy> Explorer for Reduction<S> {
     fn first(&mut self) -> Plan {
-        Plan { stops_in_vain: S::SLEEP_SETS, ..Plan::default() }
+        Plan { stops_in_vain: S::SLEEP_SETS, kept: Some(0), ..Plan::default() }
     }
 
     fn next(&mut self, last: &Execution) -> Option<Plan> {

@@ -368,12 +368,12 @@ impl Tree {
     pub fn plan(&self) -> Plan {
         let position = self.choices.len() - 1;
         if !self.use_sleep {
-            return Plan { choices: self.choices.clone(), kept: self.kept(position + 1), ..Plan::default() };
+            return Plan { choices: self.choices.clone(), kept: Some(self.kept(position + 1)), ..Plan::default() };
         }
         let sleep = self.nodes[position].sleep.clone();
         let in_vain = self.sleepers_of(position).filter(|s| s.in_vain && sleep.contains(s.thread)).map(|s| s.thread);
         let in_vain = in_vain.collect();
-        let kept = self.kept(position + 1);
+        let kept = Some(self.kept(position + 1));
         Plan { choices: self.choices.clone(), sleep, ask: false, stops_in_vain: true, in_vain, kept }
     }
 
@@ -422,7 +422,7 @@ impl Tree {
     pub fn question(&self, position: usize, thread: ThreadId) -> Plan {
         let mut choices = self.choices[..position].to_vec();
         choices.push(Choice { thread, alternative: 0 });
-        Plan { choices, ask: true, kept: self.kept(position), ..Plan::default() }
+        Plan { choices, ask: true, kept: Some(self.kept(position)), ..Plan::default() }
     }
 }
 

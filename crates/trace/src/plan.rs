@@ -28,7 +28,7 @@ pub struct Plan {
     /// Of the sleeping threads, those whose last step was such a one. They wake also if what they looked at is accessed by plain
     /// accesses, and go next then.
     pub in_vain: ThreadSet,
-    /// As far as is known now, the plan after this one begins with so many of its choices. Only a hint: the worker can make them
-    /// while the execution is being looked at.
-    pub kept: usize,
+    /// If there will be another plan after this one: with so many of its choices that begins, as far as is known now. Only a
+    /// hint: the worker can make them while the execution is being looked at.
+    pub kept: Option<usize>,
 }

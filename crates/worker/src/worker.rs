@@ -266,7 +266,7 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
 
 pub(crate) fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, spins: bool) {
     let Plan { choices, sleep, in_vain, .. } = request.plan;
-    let head_start = if spins { request.plan.kept.min(choices.len()) } else { 0 };
+    let head_start = request.plan.kept.filter(|_| spins).map_or(0, |kept| kept.min(choices.len()) + 1);
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
     let word = |t: ThreadId| u32::from(t.0) | if in_vain.contains(t) { sleeper::IN_VAIN } else { 0 };
     let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(word));
