@@ -97,7 +97,8 @@ impl Runner {
         while let Some(plan) = next {
             let plan = Plan { kept: None, ..plan };
             let (left, header) = self.run(&plan, 0);
-            let same = |(c, s): &(&Choice, &symdpor_trace::Step)| (c.thread, c.alternative) == (s.thread, s.alternative);
+            let same =
+                |(c, s): &(&Choice, &symdpor_trace::Step)| (c.thread, c.alternative) == (s.thread, s.alternative);
             let same = plan.choices.iter().zip(&execution.steps).take_while(same).count();
             trace.update(self.worker.channel().expect("it has answered"), &header, same, &mut execution).expect("same");
             execution.end = decode::end_of(Outcome::from_u32(header.outcome).expect("an outcome"));

@@ -14,7 +14,7 @@ use crate::channel;
 use crate::cycle;
 use crate::end;
 use crate::sys::pages;
-use symdpor_abi::channel::{Outcome, PLAN_CAPACITY, command, options, pack_choice, unpack_choice};
+use symdpor_abi::channel::{Outcome, PLAN_CAPACITY, command, options, pack_choice, unpack_choice, waiting};
 
 struct Ahead {
     /// The choices of the execution under way, and up to the first one that was not made again those of the last one.
@@ -41,7 +41,7 @@ const AFTERWARDS: u32 = options::ASK | options::STOPS_IN_VAIN;
 pub fn begins() -> bool {
     let ahead = AHEAD.get();
     let request = channel::request();
-    let goes_on = core::mem::take(&mut ahead.goes_on) && request.may_spin;
+    let goes_on = core::mem::take(&mut ahead.goes_on) && request.waiting == waiting::SPINS;
     let Some(head_start) = request.head_start.filter(|_| goes_on) else { return false };
     (ahead.until, ahead.spoilt) = (head_start.min(ahead.made), false);
     // As long as the plan is not there, it has no last choice.

@@ -2,9 +2,9 @@
 
 use crate::cell::Global;
 use crate::sys::pages;
-use crate::sys::raw::{nr, syscall6};
+use crate::sys::raw::{nr, syscall3, syscall6};
 use core::sync::atomic::{AtomicU32, Ordering};
-use symdpor_abi::channel::{self, Header, Outcome, command};
+use symdpor_abi::channel::{self, Header, Outcome, command, waiting};
 
 static BASE: Global<usize> = Global::new(0);
 
@@ -16,10 +16,11 @@ pub struct Request {
     pub options: u32,
     /// How many choices of the execution may be made again before the next plan comes, if any is expected.
     pub head_start: Option<usize>,
-    pub may_spin: bool,
+    /// One of [`channel::waiting`].
+    pub waiting: u32,
 }
 
-static REQUEST: Global<Request> = Global::new(Request { plan_len: 0, options: 0, head_start: None, may_spin: false });
+static REQUEST: Global<Request> = Global::new(Request { plan_len: 0, options: 0, head_start: None, waiting: 0 });
 
 /// Maps the channel. None if the descriptor is not a channel of this version.
 pub fn attach(fd: usize) -> Option<()> {
@@ -39,7 +40,7 @@ pub fn accept() {
         plan_len: (header.plan_len as usize).min(channel::PLAN_CAPACITY),
         options: header.options,
         head_start: (header.head_start as usize).checked_sub(1),
-        may_spin: header.may_spin != 0,
+        waiting: header.waiting,
     };
 }
 
@@ -121,12 +122,16 @@ pub fn answer(outcome: Outcome) {
 
 /// Waits for a command other than the one that was answered last.
 pub fn wait_for_command() -> u32 {
-    let spins = if request().may_spin { 4_000 } else { 0 };
-    for _ in 0..spins {
+    let (looks, between): (u32, fn()) = match request().waiting {
+        waiting::SPINS => (4_000, core::hint::spin_loop),
+        waiting::YIELDS => (4, give_way),
+        _ => (0, || ()),
+    };
+    for _ in 0..looks {
         if let Some(command) = new_command() {
             return command;
         }
-        core::hint::spin_loop();
+        between();
     }
     loop {
         let header = header();
@@ -139,6 +144,11 @@ pub fn wait_for_command() -> u32 {
         futex(&raw const header.command as usize, FUTEX_WAIT, seen);
         atomic(&mut header.worker_sleeps).store(0, Ordering::SeqCst);
     }
+}
+
+fn give_way() {
+    // SAFETY: without arguments.
+    unsafe { syscall3(nr::SCHED_YIELD, 0, 0, 0) };
 }
 
 fn new_command() -> Option<u32> {

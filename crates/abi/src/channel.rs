@@ -119,6 +119,15 @@ pub mod access_flags {
     pub const FREES: u16 = 4;
 }
 
+/// `Header::waiting`: what either side does for a while before it sleeps.
+pub mod waiting {
+    pub const NOTHING: u32 = 0;
+    /// Two CPUs are usable: the other side is at work.
+    pub const SPINS: u32 = 1;
+    /// There is one CPU: the other side needs it. Giving it away costs less than sleeping and being woken.
+    pub const YIELDS: u32 = 2;
+}
+
 /// `Header::command`: the low 8 bits; the sequence number is above them.
 pub mod command {
     pub const NONE: u32 = 0;
@@ -213,8 +222,8 @@ pub struct Header {
     pub magic: u64,
     /// [`crate::CHANNEL_VERSION`].
     pub version: u32,
-    /// Both sides may spin a while before they sleep: two CPUs are usable.
-    pub may_spin: u32,
+    /// One of [`waiting`].
+    pub waiting: u32,
     pub max_steps: u32,
     pub reserved_1: u32,
     /// Seed of what looks random to the program.

@@ -43,14 +43,14 @@ impl Word {
 
 impl Channel {
     /// A new memory file with an empty header.
-    pub fn new(may_spin: bool) -> io::Result<Channel> {
+    pub fn new(waiting: u32) -> io::Result<Channel> {
         let file = memory_file()?;
         let base = map(file.as_raw_fd())?;
         let mut channel = Channel { base, file };
         channel.change_header(|header| {
             header.magic = MAGIC;
             header.version = symdpor_abi::CHANNEL_VERSION;
-            header.may_spin = may_spin as u32;
+            header.waiting = waiting;
         });
         Ok(channel)
     }
@@ -212,18 +212,18 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read() {
-        let mut channel = Channel::new(true).unwrap();
+        let mut channel = Channel::new(1).unwrap();
         channel.write_words(64 << 10, [1u32, 2, 3].into_iter());
         assert_eq!(channel.bytes(64 << 10, 12), [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
         assert!(channel.equals(64 << 10, &[1, 0, 0, 0, 2]));
         assert!(!channel.equals(64 << 10, &[1, 0, 0, 0, 3]));
-        assert_eq!(channel.header().may_spin, 1);
+        assert_eq!(channel.header().waiting, 1);
         assert_eq!(channel.header().magic, MAGIC);
     }
 
     #[test]
     fn the_file_cannot_be_shrunk_under_us() {
-        let channel = Channel::new(false).unwrap();
+        let channel = Channel::new(0).unwrap();
         // SAFETY: a system call on our own descriptor.
         assert_ne!(unsafe { libc::ftruncate(channel.descriptor(), 0) }, 0);
     }
@@ -231,6 +231,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside of the channel")]
     fn ranges_are_checked() {
-        Channel::new(false).unwrap().bytes(SIZE - 4, 5);
+        Channel::new(0).unwrap().bytes(SIZE - 4, 5);
     }
 }

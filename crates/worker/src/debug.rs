@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use symdpor_abi::channel::{Header, Outcome, command, options};
+use symdpor_abi::channel::{Header, Outcome, command, options, waiting};
 
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -21,9 +21,9 @@ pub fn run(
     gdb: &Path,
     script: &Path,
 ) -> Result<Option<(Outcome, Header)>, WorkerError> {
-    let mut channel = Channel::new(false).map_err(WorkerError::Channel)?;
+    let mut channel = Channel::new(waiting::NOTHING).map_err(WorkerError::Channel)?;
     let request = Request { options: request.options | options::DEBUGGER, ..request };
-    worker::write_request(&mut channel, request, settings, false);
+    worker::write_request(&mut channel, request, settings, waiting::NOTHING);
     let mut sequence = 1;
     channel.word(Word::Command).store(command::RUN | sequence << 8, Ordering::SeqCst);
     let mut child = start(&settings.launch, &channel, gdb, script).map_err(WorkerError::Start)?;

@@ -12,12 +12,16 @@ use crate::process::{Death, Launch, Process};
 use crate::watchdog::{Action, Sight, Watchdog};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use symdpor_abi::channel::{self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper};
+use symdpor_abi::channel::{
+    self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper, waiting,
+};
 use symdpor_trace::{Plan, ThreadId};
 
 /// Looks at the channel before the controller goes to sleep: some 100 us, at 40 ns for a pause. Where the two CPUs are one
 /// core, spinning makes the worker twice as slow: a long execution is better slept through.
 const SPINS: u32 = 2_500;
+/// How often it gives the CPU away first, if there is only one.
+const YIELDS: u32 = 4;
 /// How often a sleeping controller looks after the worker.
 const GLANCE: Duration = Duration::from_millis(20);
 /// How often the worker may ask for the same execution again: its pool of threads doubles each time.
@@ -128,12 +132,12 @@ impl Worker {
     fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
         let mut running = self.live.take().filter(|live| !live.is_spent);
         if let Some(live) = &mut running {
-            live.send(request, &self.settings, command::RUN, self.pace.spins());
+            live.send(request, &self.settings, command::RUN, self.pace.way());
         }
         let is_new = running.is_none();
         let mut live = running.map_or_else(|| self.start(request), Ok)?;
         let start = Instant::now();
-        let answer = live.wait(self.pace.spins(), self.settings.step_timeout, stop)?;
+        let answer = live.wait(self.pace.way(), self.settings.step_timeout, stop)?;
         // The program's start is no round trip, and would count for hundreds of them.
         if !is_new {
             self.pace.record(start.elapsed());
@@ -147,8 +151,8 @@ impl Worker {
     }
 
     fn start(&mut self, request: Request<'_>) -> Result<Live, WorkerError> {
-        let mut channel = Channel::new(self.pace.spins()).map_err(WorkerError::Channel)?;
-        write_request(&mut channel, request, &self.settings, self.pace.spins());
+        let mut channel = Channel::new(self.pace.way()).map_err(WorkerError::Channel)?;
+        write_request(&mut channel, request, &self.settings, self.pace.way());
         let sequence = 1;
         channel.word(Word::Command).store(command::RUN | sequence << 8, Ordering::SeqCst);
         let process = Process::start(&self.settings.launch, channel.descriptor()).map_err(WorkerError::Start)?;
@@ -160,14 +164,14 @@ impl Worker {
     pub fn quit(&mut self) {
         let Some(mut live) = self.live.take() else { return };
         let nothing = Request { plan: &Plan::default(), options: 0, watch: 0 };
-        live.send(nothing, &self.settings, command::QUIT, false);
+        live.send(nothing, &self.settings, command::QUIT, waiting::NOTHING);
         live.process.wait(Duration::from_millis(500));
     }
 }
 
 impl Live {
-    fn send(&mut self, request: Request<'_>, settings: &Settings, command: u32, spins: bool) {
-        write_request(&mut self.channel, request, settings, spins);
+    fn send(&mut self, request: Request<'_>, settings: &Settings, command: u32, way: u32) {
+        write_request(&mut self.channel, request, settings, way);
         self.sequence = (self.sequence + 1) & SEQUENCE_MASK;
         self.channel.word(Word::Command).store(command | self.sequence << 8, Ordering::SeqCst);
         self.channel.wake_worker();
@@ -177,13 +181,17 @@ impl Live {
         self.channel.word(Word::Answer).load(Ordering::Acquire) == self.sequence
     }
 
-    fn wait(&mut self, spins: bool, timeout: Duration, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
-        let spins = if spins { SPINS } else { 0 };
-        for _ in 0..spins {
+    fn wait(&mut self, way: u32, timeout: Duration, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
+        let (looks, between): (u32, fn()) = match way {
+            waiting::SPINS => (SPINS, std::hint::spin_loop),
+            waiting::YIELDS => (YIELDS, std::thread::yield_now),
+            _ => (0, || ()),
+        };
+        for _ in 0..looks {
             if self.has_answered() {
                 return Ok(self.answer());
             }
-            std::hint::spin_loop();
+            between();
         }
         self.wait_asleep(timeout, stop)
     }
@@ -264,14 +272,14 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
     crashed || outcome == Outcome::StepLimit
 }
 
-pub(crate) fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, spins: bool) {
+pub(crate) fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, way: u32) {
     let Plan { choices, sleep, in_vain, .. } = request.plan;
-    let head_start = request.plan.kept.filter(|_| spins).map_or(0, |kept| kept.min(choices.len()) + 1);
+    let head_start = request.plan.kept.filter(|_| way == waiting::SPINS).map_or(0, |kept| kept.min(choices.len()) + 1);
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
     let word = |t: ThreadId| u32::from(t.0) | if in_vain.contains(t) { sleeper::IN_VAIN } else { 0 };
     let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(word));
     channel.change_header(|header| {
-        header.may_spin = spins as u32;
+        header.waiting = way;
         header.plan_len = choices.len() as u32;
         header.sleep_len = sleep_len as u32;
         header.options = request.options;

@@ -38,7 +38,7 @@ impl Bench {
     fn new() -> Bench {
         let execution =
             Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
-        Bench { channel: Channel::new(false).unwrap(), trace: Trace::default(), execution }
+        Bench { channel: Channel::new(0).unwrap(), trace: Trace::default(), execution }
     }
 
     fn header(&self, bytes: usize, steps: u32) -> Header {

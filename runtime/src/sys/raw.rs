@@ -41,6 +41,7 @@ pub mod nr {
     pub const PREAD64: usize = 17;
     pub const SIGALTSTACK: usize = 131;
     pub const PRCTL: usize = 157;
+    pub const SCHED_YIELD: usize = 24;
     pub const FUTEX: usize = 202;
     pub const EXIT_GROUP: usize = 231;
 }
