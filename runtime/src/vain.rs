@@ -71,7 +71,12 @@ fn wake(address: usize, len: usize) {
         let bits = exec.asleep.0[word] & exec.in_vain.0[word];
         for number in (Members { bits, base: word as u16 * 64 }) {
             let pending = exec.threads[number as usize].pending;
-            let touches = |granule| [pending.object, pending.object2].contains(&names::object(granule));
+            let touches = |granule: usize| {
+                let start = granule.max(address);
+                let bytes = names::mask(start, (granule + 8).min(address + len) - start);
+                let looks_at = [(pending.object, pending.mask), (pending.object2, pending.mask2)];
+                looks_at.iter().any(|&(object, mask)| mask & bytes != 0 && object == names::object(granule))
+            };
             if number != exec.current && (granules.len() > MAX_GRANULES || granules.clone().any(touches)) {
                 exec.asleep.remove(number);
                 exec.go_next.insert(number);

@@ -220,7 +220,9 @@ impl Run<'_> {
                 self.sleep.remove(sleeper);
             }
             let touches = |(thread, place, _): &(usize, (ObjectId, u8), bool)| {
-                *thread != sleeper.index() && [op.object, op.object2].contains(&place.0)
+                let looks_at = [(op.object, op.mask), (op.object2, op.mask2)];
+                let overlaps = looks_at.iter().any(|&(object, mask)| object == place.0 && mask & place.1 != 0);
+                *thread != sleeper.index() && overlaps
             };
             if self.in_vain.contains(sleeper) && self.sleep.contains(sleeper) && self.state.log.0.iter().any(touches) {
                 self.sleep.remove(sleeper);
