@@ -9,6 +9,8 @@
 //! thread that waits comes round to the second copy of its condition only: that it has been there is noticed one turn later. Code that
 //! must not depend on more conditions than before (`convergent`) is not copied so.
 //!
+//! Calls that try for a lock are marked in the same way.
+//!
 //! Copies of a global variable are made volatile instead: they may be split, but all of it stays.
 //!
 //! All of them are declared to touch no memory of the program, so that they hinder no other optimisation of memory accesses.

@@ -67,10 +67,25 @@ fn prepare(emit: &Emitter, function: Value, optimised: bool) {
     }
 }
 
+/// What loops wait with besides atomics: see [`keep::add_anchor`].
+const TRIES: [&str; 7] = [
+    "pthread_mutex_trylock",
+    "pthread_rwlock_tryrdlock",
+    "pthread_rwlock_trywrlock",
+    "pthread_spin_trylock",
+    "sem_trywait",
+    "mtx_trylock",
+    "pthread_tryjoin_np",
+];
+
 fn keep_calls_apart(module: Module, function: Value) {
     for call in function.blocks().into_iter().flat_map(|b| b.instructions()).filter(|i| i.is_call()) {
-        if call.called_function().is_some_and(|f| f.is_declaration() && !f.is_intrinsic()) {
-            attributes::add_to_call(call, module, "nomerge");
+        let Some(callee) = call.called_function().filter(|f| f.is_declaration() && !f.is_intrinsic()) else { continue };
+        attributes::add_to_call(call, module, "nomerge");
+        if TRIES.contains(&&*callee.name()) {
+            // Of the function too: a call is no more so than what it calls.
+            attributes::add(callee, module, "convergent");
+            attributes::add_to_call(call, module, "convergent");
         }
     }
 }

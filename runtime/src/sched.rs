@@ -214,6 +214,12 @@ fn switch_to(next: u16) {
         return;
     }
     exec.threads[me as usize].top = exec.top;
+    if exec.outside > 1 {
+        // What it did there was not seen.
+        crate::repeat::forget();
+    }
+    exec.threads[me as usize].outside = exec.outside as u8 & 1 | ((exec.outside > 1) as u8) << 1;
+    exec.outside = exec.threads[next as usize].outside as u64;
     exec.current = next;
     let other = &exec.threads[next as usize];
     exec.top = other.top;

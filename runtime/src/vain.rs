@@ -7,6 +7,7 @@
 use crate::channel;
 use crate::exec;
 use crate::names;
+use crate::races;
 use crate::set::{Members, ThreadBits};
 use crate::spin;
 use symdpor_abi::channel::{Step, options, sleeper};
@@ -53,11 +54,12 @@ pub fn next(enabled: &ThreadBits, words: usize) -> Option<u16> {
     next
 }
 
-/// The running thread makes a plain access.
+/// The running thread makes a plain access. One that it has made before, with nothing released since, makes no difference to any
+/// race.
 #[inline]
-pub fn accessed(address: usize, len: usize) {
+pub fn accessed(address: usize, len: usize, writes: bool) {
     let exec = exec::get();
-    exec.touched = true;
+    exec.touched |= !(races::is_on() && races::detector().has_seen(exec.current, address, len, writes));
     if exec.any_in_vain && !channel::says(options::VISIBLE_ALL) {
         wake(address, len);
     }
