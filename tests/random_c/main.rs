@@ -28,6 +28,8 @@ const PROGRAMS: usize = 120;
 const TWINS: usize = 320;
 /// Of those with semaphores, read-write locks, barriers, time limits and spin loops.
 const SHARED: usize = 160;
+/// Of those with loops that wait.
+const SPINS: usize = 160;
 const SEED: u64 = 2005;
 const BATCH: usize = 40;
 const LEVELS: [&str; 4] = ["-O0", "-O2", "-O1", "-O3"];
@@ -67,6 +69,11 @@ fn every_mode_finds_what_brute_force_finds() {
 #[test]
 fn threads_may_be_alike() {
     run_all("twins", TWINS, generate::twins);
+}
+
+#[test]
+fn threads_that_spin() {
+    run_all("spins", SPINS, generate::spins);
 }
 
 #[test]
