@@ -782,8 +782,16 @@ impl Generator {
     }
 
     fn spin(&mut self, code: &mut Vec<Instr>) {
-        let view = self.view();
-        code.push(Instr::Spin(view, 1 + self.rng.value(2)));
+        let (view, value) = (self.view(), 1 + self.rng.value(2));
+        if self.rng.percent(25) {
+            let var = self.rng.byte(self.plains);
+            if self.rng.percent(40) {
+                code.push(Instr::PlainLoad(self.reg(), var));
+            }
+            code.push(Instr::SpinPlain(view, value, var));
+        } else {
+            code.push(Instr::Spin(view, value));
+        }
         if self.rng.percent(50) {
             self.atom_or_plain(code);
         }

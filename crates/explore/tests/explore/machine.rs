@@ -113,6 +113,8 @@ pub struct State {
     pub log: Unseen<Vec<LoggedAccess>>,
     /// The result of the last transition's join.
     pub joined: Unseen<Option<u64>>,
+    /// It has looked at a plain variable, for the first time since the thread last released anything.
+    pub touched: Unseen<bool>,
 }
 
 /// Thread, granule and bytes, whether it writes.
@@ -218,6 +220,7 @@ impl State {
             queues: Default::default(),
             log: Unseen::default(),
             joined: Unseen::default(),
+            touched: Unseen::default(),
         };
         let stop = state.tail(program, 0);
         (state, stop)
@@ -266,7 +269,7 @@ impl State {
             Instr::Store(view, _) | Instr::StoreReg(view, _) => view_op(OpKind::AtomicStore, view),
             Instr::Add(_, view, _) => view_op(OpKind::AtomicRmw, view),
             Instr::Cas(_, view, ..) | Instr::SpinLock(view) => view_op(OpKind::AtomicCas, view),
-            Instr::Spin(view, _) => view_op(OpKind::AtomicLoad, view),
+            Instr::Spin(view, _) | Instr::SpinPlain(view, ..) => view_op(OpKind::AtomicLoad, view),
             Instr::SpinEither(one, other, _) => {
                 view_op(OpKind::AtomicLoad, if self.threads[t].turn == 0 { one } else { other })
             }
@@ -316,7 +319,7 @@ impl State {
             (Phase::Ended | Phase::Waiting | Phase::Arrived | Phase::Stuck | Phase::Futex(_, false), _) => false,
             (Phase::Limited | Phase::Released | Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
-            (_, Instr::Spin(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
+            (_, Instr::Spin(..) | Instr::SpinPlain(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
             (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
             (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
             (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
@@ -344,7 +347,7 @@ impl State {
     /// Makes the transition of an enabled thread.
     pub fn step(&mut self, program: &Program, t: usize, alternative: u16) -> Done {
         self.log.0.clear();
-        self.joined.0 = None;
+        (self.joined.0, self.touched.0) = (None, false);
         let (op, mut stop) = self.act(program, t, alternative);
         while stop.is_none() && self.section == t as u8 && self.threads[t].phase == Phase::Running {
             match self.instr(program, t) {
@@ -378,7 +381,9 @@ impl State {
             self.wake_spinners(program, &op);
         }
         // What comes after the operation is not covered by what the operation itself released.
-        self.threads[t].clock[t] += 1;
+        if !matches!(op.kind, OpKind::AtomicLoad | OpKind::TryLockFailed | OpKind::Yield) {
+            self.threads[t].clock[t] += 1;
+        }
         if stop.is_none() {
             stop = self.tail(program, t);
         }
@@ -463,6 +468,14 @@ impl State {
                 (self.atomic(t, instr, pending), None)
             }
             Instr::Spin(view, value) => (self.spin(t, view, value, false, pending), None),
+            Instr::SpinPlain(view, value, var) => {
+                let op = self.spin(t, view, value, false, pending);
+                // A turn in vain leaves nothing behind.
+                let before = self.threads[t].regs;
+                let looked = if self.threads[t].vain != 0 { self.plain_load(t, 3, var) } else { Ok(()) };
+                self.threads[t].regs = before;
+                (op, looked.err())
+            }
             Instr::SpinEither(one, other, value) => {
                 let view = if self.threads[t].turn == 0 { one } else { other };
                 (self.spin(t, view, value, true, pending), None)
@@ -853,6 +866,7 @@ impl State {
         self.log.0.push((t, (object(5, v), 0xff), false));
         let clock = self.threads[t].clock;
         let var = &mut self.plain[v as usize];
+        self.touched.0 |= ![var.reads[t], var.writes[t]].contains(&clock[t]);
         self.threads[t].regs[r as usize] = var.value;
         var.reads[t] = clock[t];
         ordered(&var.writes, &clock)
