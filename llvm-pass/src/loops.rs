@@ -65,7 +65,8 @@ impl Callees {
         }
         // One that calls itself is not looked at twice.
         self.known.insert(function, false);
-        let calls: Vec<Value> = function.users().into_iter().filter(|u| u.is_call() && u.called_function() == Some(function)).collect();
+        let calls: Vec<Value> =
+            function.users().into_iter().filter(|u| u.is_call() && u.called_function() == Some(function)).collect();
         let found = calls.iter().any(|c| is_in_cycle(c.block()))
             || calls.iter().any(|c| self.is_called_in_cycle(c.block().function(), depth - 1));
         self.known.insert(function, found);

@@ -269,7 +269,18 @@ impl Kind {
                 G::locked,
                 G::check,
             ],
-            Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
+            Kind::Spins => &[
+                G::atom,
+                G::atom,
+                G::spin,
+                G::spin,
+                G::spin_locked,
+                G::spin_either,
+                G::branch,
+                G::locked,
+                G::locked_spin,
+                G::both_orders,
+            ],
         }
     }
 }
@@ -795,6 +806,14 @@ impl Generator {
         if self.rng.percent(50) {
             self.atom_or_plain(code);
         }
+    }
+
+    /// Others may wait for the lock for ever.
+    fn locked_spin(&mut self, code: &mut Vec<Instr>) {
+        let m = self.rng.byte(self.mutexes);
+        code.push(Instr::Lock(m));
+        self.spin(code);
+        code.push(Instr::Unlock(m));
     }
 
     fn spin_either(&mut self, code: &mut Vec<Instr>) {

@@ -85,3 +85,13 @@ fn errors_in_several_threads() {
     let outcomes = assert_complete(&fork_join(&[fails(1), fails(2), [vec![Load(1, Y)], fails(3)].concat()]));
     assert_eq!(outcomes.len(), 3);
 }
+
+/// A livelock at whose end a thread waits for a lock, to which it came with the last step: who holds the lock could have come second.
+#[test]
+fn a_livelock_after_a_step_that_leads_to_a_lock() {
+    let x = View::whole(0);
+    assert_complete(&Program {
+        codes: vec![vec![Create(1, 0), Create(2, 1)], vec![Lock(1), Spin(x, 2)], vec![Lock(0), Lock(1)]],
+        recursive: 0,
+    });
+}
