@@ -818,7 +818,12 @@ impl Generator {
 
     fn spin_either(&mut self, code: &mut Vec<Instr>) {
         let (one, other) = (self.view(), self.view());
-        code.push(Instr::SpinEither(one, other, 1 + self.rng.value(2)));
+        let value = 1 + self.rng.value(2);
+        code.push(if self.rng.percent(25) {
+            Instr::SpinEitherPlain(one, other, value, self.rng.byte(self.plains))
+        } else {
+            Instr::SpinEither(one, other, value)
+        });
         self.atom(code);
     }
 

@@ -51,6 +51,8 @@ pub struct Thread {
     /// What a spinning thread has looked at in vain since it was last written, as bits, and what it looks at next.
     pub vain: u8,
     pub turn: u8,
+    /// In which looks of its turn it has looked at something plain as well, for the first time since it last released anything.
+    pub touched: Unseen<u8>,
     /// Whether it shall be cancelled, see `lives.rs`.
     pub cancel: u8,
     pub clock: Clock,
@@ -113,8 +115,6 @@ pub struct State {
     pub log: Unseen<Vec<LoggedAccess>>,
     /// The result of the last transition's join.
     pub joined: Unseen<Option<u64>>,
-    /// It has looked at a plain variable, for the first time since the thread last released anything.
-    pub touched: Unseen<bool>,
 }
 
 /// Thread, granule and bytes, whether it writes.
@@ -192,6 +192,7 @@ impl Thread {
             loops: 0,
             vain: 0,
             turn: 0,
+            touched: Unseen(0),
             cancel: 0,
             clock,
         }
@@ -220,7 +221,6 @@ impl State {
             queues: Default::default(),
             log: Unseen::default(),
             joined: Unseen::default(),
-            touched: Unseen::default(),
         };
         let stop = state.tail(program, 0);
         (state, stop)
@@ -270,7 +270,7 @@ impl State {
             Instr::Add(_, view, _) => view_op(OpKind::AtomicRmw, view),
             Instr::Cas(_, view, ..) | Instr::SpinLock(view) => view_op(OpKind::AtomicCas, view),
             Instr::Spin(view, _) | Instr::SpinPlain(view, ..) => view_op(OpKind::AtomicLoad, view),
-            Instr::SpinEither(one, other, _) => {
+            Instr::SpinEither(one, other, _) | Instr::SpinEitherPlain(one, other, ..) => {
                 view_op(OpKind::AtomicLoad, if self.threads[t].turn == 0 { one } else { other })
             }
             Instr::Lock(m) => mutex_op(OpKind::MutexLock, m),
@@ -320,7 +320,7 @@ impl State {
             (Phase::Limited | Phase::Released | Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
             (_, Instr::Spin(..) | Instr::SpinPlain(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
-            (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
+            (_, Instr::SpinEither(..) | Instr::SpinEitherPlain(..)) => self.threads[t].vain != 0b11,
             (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
             (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
             // An error may stop a thread before a join that names nobody.
@@ -347,7 +347,7 @@ impl State {
     /// Makes the transition of an enabled thread.
     pub fn step(&mut self, program: &Program, t: usize, alternative: u16) -> Done {
         self.log.0.clear();
-        (self.joined.0, self.touched.0) = (None, false);
+        self.joined.0 = None;
         let (op, mut stop) = self.act(program, t, alternative);
         while stop.is_none() && self.section == t as u8 && self.threads[t].phase == Phase::Running {
             match self.instr(program, t) {
@@ -470,11 +470,12 @@ impl State {
             Instr::Spin(view, value) => (self.spin(t, view, value, false, pending), None),
             Instr::SpinPlain(view, value, var) => {
                 let op = self.spin(t, view, value, false, pending);
-                // A turn in vain leaves nothing behind.
-                let before = self.threads[t].regs;
-                let looked = if self.threads[t].vain != 0 { self.plain_load(t, 3, var) } else { Ok(()) };
-                self.threads[t].regs = before;
-                (op, looked.err())
+                (op, self.look_aside(t, 0, Some(var)))
+            }
+            Instr::SpinEitherPlain(one, other, value, var) => {
+                let turn = self.threads[t].turn;
+                let op = self.spin(t, if turn == 0 { one } else { other }, value, true, pending);
+                (op, self.look_aside(t, turn, Some(var).filter(|_| turn == 0)))
             }
             Instr::SpinEither(one, other, value) => {
                 let view = if self.threads[t].turn == 0 { one } else { other };
@@ -601,11 +602,27 @@ impl State {
         op
     }
 
+    /// A spinning thread that has looked in vain looks at a plain variable as well, which leaves nothing behind.
+    fn look_aside(&mut self, t: usize, turn: u8, var: Option<u8>) -> Option<Stop> {
+        let bit = 1 << turn;
+        self.threads[t].touched.0 &= !bit;
+        let var = var.filter(|_| self.threads[t].vain & bit != 0)?;
+        let (clock, plain) = (self.threads[t].clock, self.plain[var as usize]);
+        // One that it has made before, and released nothing since, makes no difference.
+        if ![plain.reads[t], plain.writes[t]].contains(&clock[t]) {
+            self.threads[t].touched.0 |= bit;
+        }
+        let before = self.threads[t].regs;
+        let looked = self.plain_load(t, 3, var);
+        self.threads[t].regs = before;
+        looked.err()
+    }
+
     /// A spinning thread has looked, and goes on if it saw what it wanted.
     fn spun(&mut self, t: usize, done: bool, either: bool) {
         let thread = &mut self.threads[t];
         if done {
-            (thread.vain, thread.turn) = (0, 0);
+            (thread.vain, thread.turn, thread.touched.0) = (0, 0, 0);
             thread.pc += 1;
         } else {
             thread.vain |= 1 << thread.turn;
@@ -866,7 +883,6 @@ impl State {
         self.log.0.push((t, (object(5, v), 0xff), false));
         let clock = self.threads[t].clock;
         let var = &mut self.plain[v as usize];
-        self.touched.0 |= ![var.reads[t], var.writes[t]].contains(&clock[t]);
         self.threads[t].regs[r as usize] = var.value;
         var.reads[t] = clock[t];
         ordered(&var.writes, &clock)

@@ -141,7 +141,7 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
             let outcome = Outcome::of_stop(&run.state, choice.thread.index(), stop);
             return run.end(end, Some(outcome));
         }
-        let may_stop = run.next.is_empty() && !run.state.touched.0;
+        let may_stop = run.next.is_empty() && run.state.threads[choice.thread.index()].touched.0 == 0;
         let in_vain = plan.stops_in_vain && position + 1 >= plan.choices.len() && may_stop;
         if in_vain && run.state.spins(program, choice.thread.index()) {
             return run.end(End::InVain, None);
