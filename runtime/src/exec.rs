@@ -39,8 +39,6 @@ pub struct Exec {
     pub in_vain: ThreadBits,
     pub any_in_vain: bool,
     pub go_next: ThreadBits,
-    /// The step under way has made plain accesses that may make a difference: see `vain`.
-    pub touched: bool,
     /// How often the running thread has given way in the step under way.
     pub gave_way: u8,
     /// Hooks called since the last visible operation.

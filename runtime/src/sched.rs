@@ -438,7 +438,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     let run = RUN.get();
     let chosen = &mut exec.threads[thread as usize];
     chosen.yields = false;
-    (exec.touched, exec.gave_way) = (false, 0);
+    exec.gave_way = 0;
     let alternatives = match chosen.pending.kind {
         OpKind::CondSignal => cond::waiters(chosen.pending_address).max(1),
         OpKind::FutexWake | OpKind::FutexRequeue | OpKind::FutexWakeOp => crate::futex::ways(chosen),

@@ -26,14 +26,14 @@ pub fn sleeps(raw: u32) {
 }
 
 /// Whether the execution is to stop after its last step, the `count`-th: its thread, the running one, stands where it stood before,
-/// and has touched nothing that others might touch later.
+/// and has touched nothing in its turn that others might touch later.
 pub fn stops(last: &Step, count: usize) -> bool {
     let exec = exec::get();
     last.thread == exec.current
         && spin::waits(exec.current)
         && channel::says(options::STOPS_IN_VAIN)
         && count >= channel::header().plan_len as usize
-        && !exec.touched
+        && spin::turn_is_pure(exec.current)
         // What depends on nothing would never wake the thread.
         && last.op.accesses().next().is_some()
         // Others that were woken along with it go first: where the execution is taken up again they would sleep.
@@ -59,7 +59,9 @@ pub fn next(enabled: &ThreadBits, words: usize) -> Option<u16> {
 #[inline]
 pub fn accessed(address: usize, len: usize, writes: bool) {
     let exec = exec::get();
-    exec.touched |= !(races::is_on() && races::detector().has_seen(exec.current, address, len, writes));
+    if exec.idle_threads != 0 && !(races::is_on() && races::detector().has_seen(exec.current, address, len, writes)) {
+        spin::touched();
+    }
     if exec.any_in_vain && !channel::says(options::VISIBLE_ALL) {
         wake(address, len);
     }
