@@ -4,7 +4,7 @@ use inkwell::llvm_sys::LLVMAtomicOrdering;
 use inkwell::llvm_sys::core::*;
 use symdpor_abi::module::{AtomicKind, atomic_shape};
 
-use crate::ir::{Module, Opcode, Value, llvm};
+use crate::ir::{Kind, Module, Opcode, Value, llvm};
 
 /// C11's numbers for the memory orders.
 pub mod order {
@@ -46,6 +46,15 @@ fn c11_order(order: LLVMAtomicOrdering) -> u32 {
 
 pub fn is_atomic(instruction: Value) -> bool {
     llvm!(LLVMIsAtomic(instruction.0)) != 0
+}
+
+/// Whether it is an access that a loop may wait with: one that reads.
+pub fn may_spin(instruction: Value) -> bool {
+    match instruction.kind() {
+        Kind::Instruction(Opcode::LLVMLoad) => is_atomic(instruction),
+        Kind::Instruction(Opcode::LLVMAtomicRMW | Opcode::LLVMAtomicCmpXchg) => true,
+        _ => false,
+    }
 }
 
 /// The order of a fence between threads; None for one that only the compiler heeds.

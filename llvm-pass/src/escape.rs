@@ -115,7 +115,13 @@ fn call_effect(address: Value, call: Value) -> Use {
     let inside = arguments.iter().filter(|&&a| a == address).count();
     let everywhere = call.operands().iter().filter(|&&o| o == address).count();
     let kept = (0..).zip(&arguments).any(|(i, &a)| a == address && !does_not_capture(call, i) && !passes_copy(call, i));
-    harmless_unless(kept || inside != everywhere)
+    harmless_unless(kept && !sleeps(call) || inside != everywhere)
+}
+
+/// Calls of libc's that read a time, perhaps write one, and keep neither address: loops that wait have them.
+fn sleeps(call: Value) -> bool {
+    let known = |f: Value| f.is_declaration() && matches!(&*f.name(), "nanosleep" | "clock_nanosleep" | "thrd_sleep");
+    call.called_function().is_some_and(known)
 }
 
 /// A `byval` argument: the callee gets a copy, never the address.

@@ -133,6 +133,10 @@ impl Block {
         Value(llvm!(LLVMGetBasicBlockTerminator(self.0)))
     }
 
+    pub fn function(self) -> Value {
+        Value(llvm!(LLVMGetBasicBlockParent(self.0)))
+    }
+
     pub fn successors(self) -> Vec<Block> {
         let last = self.terminator().0;
         (0..llvm!(LLVMGetNumSuccessors(last))).map(|i| Block(llvm!(LLVMGetSuccessor(last, i)))).collect()

@@ -5,13 +5,20 @@
 //! would be lost with it. A *veil* stands between a value and its store where the value was made from what was there
 //! before: `x += 0` writes `x`, and the optimiser must not find out that it changes nothing.
 //!
+//! An *anchor* keeps an atomic access in one place. The optimiser likes to turn `while (c) f();` into `if (c) do f(); while (c);`, where a
+//! thread that waits comes round to the second copy of its condition only: that it has been there is noticed one turn later. Code that
+//! must not depend on more conditions than before (`convergent`) is not copied so.
+//!
+//! Calls that try for a lock are marked in the same way.
+//!
 //! Copies of a global variable are made volatile instead: they may be split, but all of it stays.
 //!
-//! Uses and veils are declared to touch no memory of the program, so that they hinder no other optimisation of memory accesses.
+//! All of them are declared to touch no memory of the program, so that they hinder no other optimisation of memory accesses.
 
 use inkwell::llvm_sys::LLVMInlineAsmDialect;
 use inkwell::llvm_sys::core::*;
 
+use crate::attributes;
 use crate::emit::Emitter;
 use crate::ir::{Kind, Opcode, Type, Value, bytes_to_string, llvm};
 use crate::shims::{pointer_base, set_harmless, set_pure};
@@ -19,6 +26,7 @@ use crate::shims::{pointer_base, set_harmless, set_pure};
 /// Comments, by which the second stage knows them.
 const USE: &str = "# symdpor keeps this load";
 const VEIL: &str = "# symdpor keeps this store";
+const ANCHOR: &str = "# symdpor keeps this in one place";
 
 /// How far back from a store its value is followed.
 const MAX_STEPS: usize = 8;
@@ -29,6 +37,16 @@ pub fn add_use(emit: &Emitter, load: Value) {
     let assembly = assembly(ty, USE, "X", true);
     emit.behind(load);
     set_harmless(emit.call(ty, assembly, &[load]));
+}
+
+/// Keeps an atomic access from being copied to a second place, as happens to a loop's condition.
+pub fn add_anchor(emit: &Emitter, atomic: Value) {
+    let ty = emit.function_type(emit.void, &[]);
+    let assembly = assembly(ty, ANCHOR, "", true);
+    emit.before(atomic);
+    let anchor = emit.call(ty, assembly, &[]);
+    set_harmless(anchor);
+    attributes::add_to_call(anchor, emit.module, "convergent");
 }
 
 /// Keeps a store, if its value was made from what it overwrites.
@@ -112,7 +130,7 @@ pub fn remove_all(function: Value) {
         if has_template(call, VEIL) {
             call.replace_uses(call.operand(0));
             call.erase();
-        } else if is_use(call) {
+        } else if is_use(call) || has_template(call, ANCHOR) {
             call.erase();
         }
     }

@@ -41,6 +41,39 @@ pub fn is_in_cycle(block: Block) -> bool {
     false
 }
 
+/// Callers of callers are looked at up to here.
+const MAX_CALLERS: usize = 8;
+
+/// Which functions are called in a loop, by what the module's own code shows.
+#[derive(Default)]
+pub struct Callees {
+    known: HashMap<Value, bool>,
+}
+
+impl Callees {
+    /// Whether control can come back to a block, be it that its function is called again.
+    pub fn is_in_cycle(&mut self, block: Block) -> bool {
+        is_in_cycle(block) || self.is_called_in_cycle(block.function(), MAX_CALLERS)
+    }
+
+    fn is_called_in_cycle(&mut self, function: Value, depth: usize) -> bool {
+        if let Some(&known) = self.known.get(&function) {
+            return known;
+        }
+        if depth == 0 {
+            return false;
+        }
+        // One that calls itself is not looked at twice.
+        self.known.insert(function, false);
+        let calls: Vec<Value> =
+            function.users().into_iter().filter(|u| u.is_call() && u.called_function() == Some(function)).collect();
+        let found = calls.iter().any(|c| is_in_cycle(c.block()))
+            || calls.iter().any(|c| self.is_called_in_cycle(c.block().function(), depth - 1));
+        self.known.insert(function, found);
+        found
+    }
+}
+
 struct Search<'a> {
     stops: &'a HashSet<Block>,
     states: HashMap<Block, State>,

@@ -9,7 +9,7 @@ use crate::call_names;
 use crate::escape::Locals;
 use crate::ir::{Block, Module, Value};
 use crate::locations::Locations;
-use crate::loops;
+use crate::loops::{self, Callees};
 use crate::sites::{Place, SiteIndex, Sites};
 
 #[derive(Default)]
@@ -26,7 +26,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn make(module: Module, sites: &mut Sites, function: Value, locations: &Locations) -> Plan {
+    pub fn make(
+        module: Module,
+        sites: &mut Sites,
+        callees: &mut Callees,
+        function: Value,
+        locations: &Locations,
+    ) -> Plan {
         let locals = Locals::of(function);
         let place = |instruction| Place { function, location: locations.get(instruction) };
         let mut plan = Plan::default();
@@ -34,7 +40,7 @@ impl Plan {
         for instruction in function.blocks().into_iter().flat_map(|b| b.instructions()) {
             for mut found in access::of_instruction(module, instruction, &locals) {
                 if let Access::Atomic(atomic) = &mut found
-                    && loops::is_in_cycle(instruction.block())
+                    && callees.is_in_cycle(instruction.block())
                 {
                     atomic.shape |= ATOMIC_IN_LOOP;
                 }

@@ -16,6 +16,7 @@ use crate::keep;
 use crate::liveness::Liveness;
 use crate::locals::LocalTable;
 use crate::locations::Locations;
+use crate::loops::Callees;
 use crate::plan::Plan;
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::{self, Slots};
@@ -47,6 +48,7 @@ struct Stage {
     sites: Sites,
     tables: Tables,
     digest: Digest,
+    callees: Callees,
     /// They run before the module is relocated, when the table's pointers are not good yet.
     resolvers: Vec<Value>,
 }
@@ -59,6 +61,7 @@ impl Stage {
             sites: Sites::new(module),
             tables: Tables::new(&emit),
             digest: Digest::default(),
+            callees: Callees::default(),
             resolvers: module.ifunc_resolvers(),
             emit,
         }
@@ -95,7 +98,7 @@ impl Stage {
     }
 
     fn instrument(&mut self, function: Value, locations: &Locations) {
-        let plan = Plan::make(self.emit.module, &mut self.sites, function, locations);
+        let plan = Plan::make(self.emit.module, &mut self.sites, &mut self.callees, function, locations);
         if plan.is_empty() {
             return;
         }

@@ -7,11 +7,12 @@
 //!   vanish with all its writes, and a race between them with it.
 //! - Allocations are concealed ([`allocations`]): blocks that stay in one function would vanish with their misuse.
 //! - Calls of functions that are elsewhere stay apart: two that unlock the same mutex would become one, and its line that of neither.
-//! - Loads whose value nobody needs and stores that change nothing are kept ([`keep`]).
+//! - Loads whose value nobody needs and stores that change nothing are kept ([`keep`]), and atomic accesses that read stay in one place.
 
 use inkwell::llvm_sys::LLVMLinkage;
 
 use crate::allocations;
+use crate::atomics;
 use crate::attributes;
 use crate::authors;
 use crate::cxx_library;
@@ -66,10 +67,25 @@ fn prepare(emit: &Emitter, function: Value, optimised: bool) {
     }
 }
 
+/// What loops wait with besides atomics: see [`keep::add_anchor`].
+const TRIES: [&str; 7] = [
+    "pthread_mutex_trylock",
+    "pthread_rwlock_tryrdlock",
+    "pthread_rwlock_trywrlock",
+    "pthread_spin_trylock",
+    "sem_trywait",
+    "mtx_trylock",
+    "pthread_tryjoin_np",
+];
+
 fn keep_calls_apart(module: Module, function: Value) {
     for call in function.blocks().into_iter().flat_map(|b| b.instructions()).filter(|i| i.is_call()) {
-        if call.called_function().is_some_and(|f| f.is_declaration() && !f.is_intrinsic()) {
-            attributes::add_to_call(call, module, "nomerge");
+        let Some(callee) = call.called_function().filter(|f| f.is_declaration() && !f.is_intrinsic()) else { continue };
+        attributes::add_to_call(call, module, "nomerge");
+        if TRIES.contains(&&*callee.name()) {
+            // Of the function too: a call is no more so than what it calls.
+            attributes::add(callee, module, "convergent");
+            attributes::add_to_call(call, module, "convergent");
         }
     }
 }
@@ -78,6 +94,9 @@ fn keep_calls_apart(module: Module, function: Value) {
 fn keep_accesses(emit: &Emitter, function: Value) {
     let locals = Locals::of(function);
     for instruction in function.blocks().into_iter().flat_map(|b| b.instructions()) {
+        if atomics::may_spin(instruction) {
+            keep::add_anchor(emit, instruction);
+        }
         if instruction.is(Opcode::LLVMLoad) && !locals.is_private(instruction.operand(0)) {
             keep::add_use(emit, instruction);
         } else if instruction.is(Opcode::LLVMStore) && !locals.is_private(instruction.operand(1)) {

@@ -48,7 +48,7 @@ fn check(address: usize, len: usize, site: usize, writes: bool) {
     if !snapshot::is_taken() {
         return;
     }
-    crate::vain::accessed(address, len);
+    crate::vain::accessed(address, len, writes);
     if writes {
         spin::stored(address);
         crate::repeat::store(address, len);

@@ -22,7 +22,7 @@ pub fn asked(what: u32, value: u64) -> u64 {
         Some(Author::Assume) => assume(value != 0),
         Some(Author::AtomicBegin) => section::begin(),
         Some(Author::AtomicEnd) => section::end(),
-        Some(Author::Yield) => sched::yield_now(0),
+        Some(Author::Yield) => sched::give_way(),
         Some(Author::ThreadName) => name_thread(value as usize),
         Some(Author::Error) => end::error(
             ErrorKind::Assertion,

@@ -39,8 +39,8 @@ pub struct Exec {
     pub in_vain: ThreadBits,
     pub any_in_vain: bool,
     pub go_next: ThreadBits,
-    /// The step under way has made plain accesses.
-    pub touched: bool,
+    /// How often the running thread has given way in the step under way.
+    pub gave_way: u8,
     /// Hooks called since the last visible operation.
     pub quiet_hooks: u32,
     /// Where the last hook was called: a crash of instrumented code is there.

@@ -24,8 +24,10 @@ use symdpor_abi::op::OpKind;
 const MOST_WRITES: usize = 256;
 const MOST_VISITS: usize = 1024;
 const MOST_THREADS: usize = 64;
-/// So often threads must have tried in vain before the look-out begins: for a lock, by other operations that changed nothing.
+/// So often threads must have tried in vain before the look-out begins: for a lock, by giving way, by other operations that changed
+/// nothing.
 const VAIN_LOCKS: u32 = 2;
+const VAIN_YIELDS: u32 = 6;
 const VAIN_OTHERS: u32 = 32;
 
 type Print = [u64; 2];
@@ -40,6 +42,7 @@ struct Visit {
 struct Lookout {
     on: bool,
     vain_locks: u32,
+    vain_yields: u32,
     vain_others: u32,
     /// Granule, which bits of it count, what they were first.
     writes: [(usize, u64, u64); MOST_WRITES],
@@ -53,6 +56,7 @@ struct Lookout {
 static LOOKOUT: Global<Lookout> = Global::new(Lookout {
     on: false,
     vain_locks: 0,
+    vain_yields: 0,
     vain_others: 0,
     writes: [(0, 0, 0); MOST_WRITES],
     write_count: 0,
@@ -64,7 +68,7 @@ static LOOKOUT: Global<Lookout> = Global::new(Lookout {
 /// Before each execution.
 pub fn reset() {
     let lookout = LOOKOUT.get();
-    (lookout.on, lookout.vain_locks, lookout.vain_others) = (false, 0, 0);
+    (lookout.on, lookout.vain_locks, lookout.vain_yields, lookout.vain_others) = (false, 0, 0, 0);
     (lookout.write_count, lookout.visit_count) = (0, 0);
 }
 
@@ -136,8 +140,10 @@ fn content(granule: usize) -> u64 {
 pub fn made(kind: OpKind, in_vain: bool) {
     let lookout = LOOKOUT.get();
     lookout.vain_locks += (kind == OpKind::TryLockFailed) as u32;
+    lookout.vain_yields += (kind == OpKind::Yield) as u32;
     lookout.vain_others += in_vain as u32;
-    if lookout.vain_locks >= VAIN_LOCKS || lookout.vain_others >= VAIN_OTHERS {
+    let reached = lookout.vain_locks >= VAIN_LOCKS || lookout.vain_yields >= VAIN_YIELDS;
+    if reached || lookout.vain_others >= VAIN_OTHERS {
         start();
     }
     let followed = matches!(

@@ -52,6 +52,9 @@ const NO_STEP: Step = Step {
 /// After so many operations in a row that changed nothing, a thread lets others go first: it may be spinning.
 const IDLE_LIMIT: u8 = 4;
 
+/// So often a thread may give way within a transition.
+const MOST_WAYS_GIVEN: u8 = 64;
+
 /// Before each execution.
 pub fn reset() {
     let run = RUN.get();
@@ -137,6 +140,29 @@ fn announce() {
     }
 }
 
+/// The running thread lets others go first, and stands where it stood otherwise. After an operation that changed nothing that is a part of
+/// that operation's transition: a thread that looks, yields and looks again makes turns of one step (`vain`). Anywhere else it is a
+/// transition of its own, so that a loop that does nothing but yield is seen.
+pub fn give_way() {
+    if spin::is_idle() && may_give_way_within() {
+        let exec = exec::get();
+        exec.gave_way += 1;
+        exec::me().yields = true;
+        // The call that brought the thread here was not one of unknown code.
+        exec.outside &= !1;
+        spin::wipe();
+    } else {
+        yield_now(0);
+    }
+}
+
+/// Whether the step under way is one of the running thread's that did something, and has not gone on for long.
+fn may_give_way_within() -> bool {
+    let exec = exec::get();
+    let own = last_step().is_some_and(|step| step.thread == exec.current && step.op.kind != OpKind::Yield);
+    own && exec.gave_way < MOST_WAYS_GIVEN
+}
+
 /// A transition that depends on nothing and lets others go first.
 pub fn yield_now(site: usize) {
     if crate::snapshot::is_taken() {
@@ -180,6 +206,12 @@ fn switch_to(next: u16) {
         return;
     }
     exec.threads[me as usize].top = exec.top;
+    if exec.outside > 1 {
+        // What it did there was not seen.
+        crate::repeat::forget();
+    }
+    exec.threads[me as usize].outside = exec.outside as u8 & 1 | ((exec.outside > 1) as u8) << 1;
+    exec.outside = exec.threads[next as usize].outside as u64;
     exec.current = next;
     let other = &exec.threads[next as usize];
     exec.top = other.top;
@@ -401,7 +433,7 @@ fn record(thread: u16, alternative: u16, words: usize) {
     let run = RUN.get();
     let chosen = &mut exec.threads[thread as usize];
     chosen.yields = false;
-    exec.touched = false;
+    exec.gave_way = 0;
     let alternatives = match chosen.pending.kind {
         OpKind::CondSignal => cond::waiters(chosen.pending_address).max(1),
         OpKind::FutexWake | OpKind::FutexRequeue | OpKind::FutexWakeOp => crate::futex::ways(chosen),

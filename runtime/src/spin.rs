@@ -43,6 +43,11 @@ pub struct Spin {
     /// Which of the local states is that at the operation that it stands before, if it came there on a cycle: one more than the
     /// number; 0 once it has gone on from there.
     here: u8,
+    /// It waits, and has made plain accesses in its turn that may make a difference: see [`touched`].
+    turn_touched: bool,
+    /// How many those were, since it last changed anything, and up to each of the local states.
+    touches: u32,
+    touches_before: [u32; MAX_SEEN],
     /// Local states at the operations since the last change.
     seen: [u64; MAX_SEEN],
     /// What was read since then: address, length.
@@ -72,6 +77,7 @@ impl Spin {
         self.read_count = 0;
         self.waits = false;
         self.here = 0;
+        self.turn_touched = false;
     }
 
     /// Another thread wrote to what was read: as if it had only just come to its operation.
@@ -85,6 +91,7 @@ impl Spin {
     fn arrived(&mut self, state: Option<u64>) {
         (self.seen_count, self.here) = (state.is_some() as u8, state.is_some() as u8);
         self.seen[0] = state.unwrap_or(self.seen[0]);
+        self.touches_before[0] = self.touches;
     }
 
     /// What it waits for: part of the thread's local state. How far the turns of one that does not wait have been followed decides only
@@ -156,6 +163,20 @@ pub fn on_own_stack(thread: u16, address: usize) -> bool {
     if thread == 0 { names::main_stack().contains(&address) } else { pool::on_stack(thread as usize, address) }
 }
 
+/// The running thread has made a plain access that is more than a repetition.
+#[inline]
+pub fn touched() {
+    let spin = mine();
+    if spin.is_idle() {
+        spin.touches = spin.touches.wrapping_add(1);
+    }
+}
+
+/// Whether the turn with which a thread has come round had no such access in any of its steps.
+pub fn turn_is_pure(number: u16) -> bool {
+    !exec::get().spins[number as usize % MAX_THREADS].turn_touched
+}
+
 /// The running thread's operation only read.
 pub fn read(address: usize, len: usize) {
     let spin = mine();
@@ -208,12 +229,14 @@ pub fn arrive(registers: usize, site: Option<usize>, in_loop: bool) {
     let on_cycle = |index: usize| if in_loop { index as u8 + 1 } else { 0 };
     if let Some(index) = spin.seen[..spin.seen_count as usize].iter().position(|s| *s == state) {
         (spin.waits, spin.here) = (true, on_cycle(index));
+        spin.turn_touched = spin.touches != spin.touches_before[index];
         return;
     }
     if spin.seen_count as usize == MAX_SEEN {
         spin.seen_count = 0;
     }
     spin.seen[spin.seen_count as usize] = state;
+    spin.touches_before[spin.seen_count as usize] = spin.touches;
     spin.here = on_cycle(spin.seen_count as usize);
     spin.seen_count += 1;
 }

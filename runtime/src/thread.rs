@@ -89,7 +89,12 @@ pub struct Thread {
     pub stack: usize,
     /// Whether it shall be cancelled: see `cancel`.
     pub cancel: u8,
+    /// What `Exec::outside` says of it while it does not run: bit 0, and whether there is more.
+    pub outside: u8,
 }
+
+/// The first sixteen fill a page.
+const _: () = assert!(size_of::<Thread>() == 256);
 
 impl Thread {
     pub fn is_alive(&self) -> bool {

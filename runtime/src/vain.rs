@@ -7,6 +7,7 @@
 use crate::channel;
 use crate::exec;
 use crate::names;
+use crate::races;
 use crate::set::{Members, ThreadBits};
 use crate::spin;
 use symdpor_abi::channel::{Step, options, sleeper};
@@ -25,14 +26,14 @@ pub fn sleeps(raw: u32) {
 }
 
 /// Whether the execution is to stop after its last step, the `count`-th: its thread, the running one, stands where it stood before,
-/// and has touched nothing that others might touch later.
+/// and has touched nothing in its turn that others might touch later.
 pub fn stops(last: &Step, count: usize) -> bool {
     let exec = exec::get();
     last.thread == exec.current
         && spin::waits(exec.current)
         && channel::says(options::STOPS_IN_VAIN)
         && count >= channel::request().plan_len
-        && !exec.touched
+        && spin::turn_is_pure(exec.current)
         // What depends on nothing would never wake the thread.
         && last.op.accesses().next().is_some()
         // Others that were woken along with it go first: where the execution is taken up again they would sleep.
@@ -53,11 +54,14 @@ pub fn next(enabled: &ThreadBits, words: usize) -> Option<u16> {
     next
 }
 
-/// The running thread makes a plain access.
+/// The running thread makes a plain access. One that it has made before, with nothing released since, makes no difference to any
+/// race.
 #[inline]
-pub fn accessed(address: usize, len: usize) {
+pub fn accessed(address: usize, len: usize, writes: bool) {
     let exec = exec::get();
-    exec.touched = true;
+    if exec.idle_threads != 0 && !(races::is_on() && races::detector().has_made(exec.current, address, len, writes)) {
+        spin::touched();
+    }
     if exec.any_in_vain && !channel::says(options::VISIBLE_ALL) {
         wake(address, len);
     }
@@ -71,7 +75,12 @@ fn wake(address: usize, len: usize) {
         let bits = exec.asleep.0[word] & exec.in_vain.0[word];
         for number in (Members { bits, base: word as u16 * 64 }) {
             let pending = exec.threads[number as usize].pending;
-            let touches = |granule| [pending.object, pending.object2].contains(&names::object(granule));
+            let touches = |granule: usize| {
+                let start = granule.max(address);
+                let bytes = names::mask(start, (granule + 8).min(address + len) - start);
+                let looks_at = [(pending.object, pending.mask), (pending.object2, pending.mask2)];
+                looks_at.iter().any(|&(object, mask)| mask & bytes != 0 && object == names::object(granule))
+            };
             if number != exec.current && (granules.len() > MAX_GRANULES || granules.clone().any(touches)) {
                 exec.asleep.remove(number);
                 exec.go_next.insert(number);

@@ -27,7 +27,7 @@ pub fn note(address: usize, len: usize, writes: bool, atomic: bool, site: usize)
     let watched = channel::header().watch;
     let first = address & !7;
     let granules = ((address + len.max(1) - 1 - first) / 8 + 1).min(1 << 20);
-    let mask = (channel::header().options >> options::WATCH_MASK_SHIFT) as u8;
+    let mask = (channel::request().options >> options::WATCH_MASK_SHIFT) as u8;
     let touches = |granule: usize| {
         let (from, to) = (address.max(granule), (address + len.max(1)).min(granule + 8));
         mask == 0 || names::mask(from, to - from) & mask != 0

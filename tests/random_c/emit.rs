@@ -6,10 +6,12 @@ use std::fmt::Write;
 
 const PRELUDE: &str = r"#include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static atomic_int A[3];
 static int P[2];
@@ -22,6 +24,12 @@ static pthread_t T[4];
 static unsigned R[4];
 static _Thread_local int L;
 struct block { int zero, more[3]; };
+
+__attribute__((noinline)) static void give_way(void)
+{
+    sched_yield();
+    sched_yield();
+}
 
 static const struct timespec *soon(void)
 {
@@ -114,6 +122,7 @@ fn statement(instruction: Instruction, program: usize, thread: usize, twins: Opt
         Instruction::Add { register, variable, value, order: o } => {
             format!("r[{register}] = atomic_fetch_add_explicit(&A[{variable}], {value}, {});", order(o, "acq_rel"))
         }
+        Instruction::GiveWay(how) => WAYS_TO_GIVE_WAY[how].to_owned(),
         Instruction::Fence => "atomic_thread_fence(memory_order_acq_rel);".to_owned(),
         Instruction::CompareExchange { register, variable, expected, new } => format!(
             "expected = {expected}; r[{register}] = atomic_compare_exchange_strong(&A[{variable}], &expected, {new});"

@@ -28,10 +28,12 @@ const PROGRAMS: usize = 120;
 const TWINS: usize = 320;
 /// Of those with semaphores, read-write locks, barriers, time limits and spin loops.
 const SHARED: usize = 160;
+/// Of those with loops that wait.
+const SPINS: usize = 160;
 const SEED: u64 = 2005;
 const BATCH: usize = 40;
 const LEVELS: [&str; 4] = ["-O0", "-O2", "-O1", "-O3"];
-/// Beyond this many executions `none` is not waited for.
+/// Beyond this many executions only `source` is waited for.
 const FEASIBLE: u64 = 20_000;
 /// Programs with more states are replaced by the next ones.
 const MOST_STATES: usize = 60_000;
@@ -67,6 +69,11 @@ fn every_mode_finds_what_brute_force_finds() {
 #[test]
 fn threads_may_be_alike() {
     run_all("twins", TWINS, generate::twins);
+}
+
+#[test]
+fn threads_that_spin() {
+    run_all("spins", SPINS, generate::spins);
 }
 
 #[test]
@@ -148,7 +155,7 @@ fn compare(path: &Path, number: usize, subject: &Subject, batch: &Batch) -> Resu
     };
     for mode in modes.iter().copied() {
         let summary = run(path, number, mode)?;
-        if mode == "none" && summary.executions >= FEASIBLE {
+        if !is_default(mode) && summary.executions >= FEASIBLE {
             continue;
         }
         let found = outcomes(&summary, batch)?;
@@ -170,6 +177,10 @@ fn compare(path: &Path, number: usize, subject: &Subject, batch: &Batch) -> Resu
     if last <= first + first / 4 { Ok(()) } else { Err(format!("executions per mode: {executions:?}")) }
 }
 
+fn is_default(mode: &str) -> bool {
+    matches!(mode, "source" | "symmetry")
+}
+
 fn run(path: &Path, number: usize, mode: &str) -> Result<Summary, String> {
     let (reduction, symmetry) = match mode {
         "twins" => ("dpor", "on"),
@@ -181,7 +192,7 @@ fn run(path: &Path, number: usize, mode: &str) -> Result<Summary, String> {
     if mode == "all" {
         options.extend(["--visible".to_owned(), "all".to_owned()]);
     }
-    if mode == "none" {
+    if !is_default(mode) {
         options.extend(["--max-executions".to_owned(), FEASIBLE.to_string()]);
     }
     let request = Request { options, arguments: vec![number.to_string()], ..Request::default() };

@@ -7,6 +7,14 @@ pub const MUTEXES: usize = 2;
 pub const THREADS: usize = 4;
 pub const REGISTERS: usize = 2;
 
+pub const WAYS_TO_GIVE_WAY: [&str; 5] = [
+    "sched_yield();",
+    "usleep(10);",
+    "{ struct timespec t = {0, 100}; nanosleep(&t, NULL); }",
+    "__builtin_ia32_pause();",
+    "give_way();",
+];
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     Relaxed,
@@ -40,6 +48,8 @@ pub enum Instruction {
     },
     /// Acquires and releases.
     Fence,
+    /// Lets others go first, in one of [`WAYS_TO_GIVE_WAY`].
+    GiveWay(usize),
     /// register = whether the atomic variable was `expected` and is `new` now
     CompareExchange {
         register: usize,
@@ -126,6 +136,7 @@ impl Instruction {
         !matches!(
             self,
             Instruction::Fence
+                | Instruction::GiveWay(_)
                 | Instruction::PlainLoad { .. }
                 | Instruction::PlainStore { .. }
                 | Instruction::JumpUnless { .. }

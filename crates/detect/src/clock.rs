@@ -19,11 +19,13 @@ pub(crate) struct Threads {
     base: u32,
     /// The highest clock ever given.
     top: u32,
+    /// By thread: how many of its epochs have begun since it last released anything.
+    quiet: [u32; MAX_THREADS],
 }
 
 impl Threads {
     pub(crate) const fn new() -> Threads {
-        Threads { rows: core::ptr::null_mut(), count: 1, base: 0, top: 0 }
+        Threads { rows: core::ptr::null_mut(), count: 1, base: 0, top: 0, quiet: [0; MAX_THREADS] }
     }
 
     pub(crate) fn init(&mut self, pages: &mut Pages) -> bool {
@@ -93,11 +95,24 @@ impl Threads {
     fn start(&mut self, t: usize) {
         let clock = self.epoch(t).max(self.base).saturating_add(1);
         self.set_epoch(t, clock);
+        self.quiet[t % MAX_THREADS] = 0;
     }
 
     /// Ends the epoch of `t`: what it does from now on is not part of what it has released.
     pub(crate) fn tick(&mut self, t: usize) {
         self.set_epoch(t, self.epoch(t).saturating_add(1));
+        self.quiet[t % MAX_THREADS] = 0;
+    }
+
+    /// The same where nothing has been released.
+    pub(crate) fn tick_quietly(&mut self, t: usize) {
+        self.set_epoch(t, self.epoch(t).saturating_add(1));
+        self.quiet[t % MAX_THREADS] += 1;
+    }
+
+    /// The first epoch of `t` since it last released anything.
+    pub(crate) fn since(&self, t: usize) -> u32 {
+        self.epoch(t) - self.quiet[t % MAX_THREADS]
     }
 
     pub(crate) fn created(&mut self, parent: usize, child: usize) {

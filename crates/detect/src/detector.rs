@@ -98,7 +98,7 @@ impl Detector {
     /// Has the thread's next accesses checked, and logged, as if it had made none yet.
     pub fn new_epoch(&mut self, t: u16) {
         if self.threads.is_ready() {
-            self.threads.tick(t as usize % crate::MAX_THREADS);
+            self.threads.tick_quietly(t as usize % crate::MAX_THREADS);
         }
     }
 
@@ -142,6 +142,23 @@ impl Detector {
         // SAFETY: the cache gives valid cells.
         let Cell { first, second } = unsafe { *cell };
         first.absorbs(access) || second.absorbs(access)
+    }
+
+    /// Whether the thread has made this plain access, or a stronger one, since it last released anything: then another makes no
+    /// difference to any later race. False if that would take long to find out.
+    pub fn has_made(&self, t: u16, address: usize, len: usize, writes: bool) -> bool {
+        let (offset, kind) = (address % 8, if writes { Kind::WRITE } else { Kind::READ });
+        if len == 0 || len > 8 - offset {
+            return false;
+        }
+        let Some(cell) = self.shadow.cached(address) else { return false };
+        let bytes = (0xffu8 >> (8 - len)) << offset;
+        let since = self.threads.since(t as usize);
+        // SAFETY: the cache gives valid cells.
+        let Cell { first, second } = unsafe { *cell };
+        // A record with the thread's own clock: the same access in that epoch would be absorbed.
+        let made = |r: Record| r.clock() >= since && r.absorbs(Record::new(r.clock(), t as usize, kind, bytes));
+        made(first) || made(second)
     }
 
     #[inline]

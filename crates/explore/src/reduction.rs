@@ -191,12 +191,16 @@ impl<S: Strategy> Reduction<S> {
         let ends = |step: &&symdpor_trace::Step| execution.end == End::Cut || step.op.is_global();
         let last = last_event(execution);
         match execution.steps.get(last).filter(ends) {
-            Some(step) if step.enabled.contains(pending.thread) => self.races.push(Race {
-                earlier: last,
-                thread: pending.thread,
-                initials: ThreadSet::from_iter([pending.thread]),
-                first: pending.thread,
-            }),
+            // The thread of the last event itself may have come to an operation that is blocked, where an end that is an error is a
+            // livelock: that one is looked at like any other.
+            Some(step) if step.thread != pending.thread && step.enabled.contains(pending.thread) => {
+                self.races.push(Race {
+                    earlier: last,
+                    thread: pending.thread,
+                    initials: ThreadSet::from_iter([pending.thread]),
+                    first: pending.thread,
+                })
+            }
             _ => {
                 let enabled = |at: usize, t| self.tree.was_enabled(at, t);
                 self.history.races(pending.thread, &pending.op, &enabled, &mut self.races);

@@ -128,7 +128,7 @@ pub fn reach(time: u64) {
 /// Lets other threads go first, once there are others.
 pub fn pass_turn() {
     if is_taken() {
-        crate::sched::yield_now(0);
+        crate::sched::give_way();
     }
 }
 

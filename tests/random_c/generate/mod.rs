@@ -1,6 +1,7 @@
 //! Random programs. The same seed gives the same program.
 
 mod shared;
+mod spins;
 
 use crate::program::*;
 
@@ -38,6 +39,8 @@ struct Style {
     others: usize,
     /// Semaphores, read-write locks, barriers, time limits, spin loops.
     shared: usize,
+    /// Loops that wait.
+    spins: usize,
     /// Plain accesses outside of locks too.
     careless: bool,
     weak: bool,
@@ -56,6 +59,7 @@ impl Style {
             plain: if careless { plain + 3 } else { plain },
             others,
             shared: 0,
+            spins: 0,
             careless,
             weak,
         }
@@ -74,12 +78,22 @@ struct Generator<'a> {
 }
 
 pub fn program(seed: u64) -> Program {
-    mixed(seed, 0)
+    mixed(seed, 0, 0)
+}
+
+/// With loops that wait for what others write, and give way in their turns or not.
+pub fn spins(seed: u64) -> Program {
+    let mut program = mixed(seed, 0, 8);
+    program.twins = seed.is_multiple_of(3).then(|| {
+        program.threads[0].retain(|i| !matches!(i, Instruction::Fold(_)));
+        Given::Nothing
+    });
+    program
 }
 
 /// With semaphores, read-write locks, barriers, time limits and spin loops. Plain variable 1 is the read-write lock's.
 pub fn shared(seed: u64) -> Program {
-    let mut program = mixed(seed, 6);
+    let mut program = mixed(seed, 6, 0);
     program.twins = seed.is_multiple_of(2).then(|| {
         program.threads[0].retain(|i| !matches!(i, Instruction::Fold(_)));
         Given::Nothing
@@ -87,14 +101,14 @@ pub fn shared(seed: u64) -> Program {
     program
 }
 
-fn mixed(seed: u64, shared: usize) -> Program {
+fn mixed(seed: u64, shared: usize, spins: usize) -> Program {
     let mut random = Random::new(seed);
     let others = 2 + random.below(THREADS - 2);
     let budget = if others == 2 { 6 } else { 3 };
     let mut threads = vec![main(&mut random, others)];
     let style_seed = random.next();
     for _ in 0..others {
-        let style = Style { shared, ..Style::random(&mut Random::new(style_seed)) };
+        let style = Style { shared, spins, ..Style::random(&mut Random::new(style_seed)) };
         let left = 2 + random.below(budget);
         let held = [false; MUTEXES];
         let mut generator = Generator { random: &mut random, style, code: vec![], held, reads: false, left };
@@ -197,12 +211,16 @@ impl Generator<'_> {
     }
 
     fn statement(&mut self, depth: usize) {
-        let Style { atomics, locks, waits, plain, others, shared, .. } = self.style;
-        let mut which = self.random.below(atomics + locks + waits + plain + others + shared);
+        let Style { atomics, locks, waits, plain, others, shared, spins, .. } = self.style;
+        let mut which = self.random.below(atomics + locks + waits + plain + others + shared + spins);
         if which < shared {
             return self.shared(depth);
         }
         which -= shared;
+        if which < spins {
+            return self.spinning(depth);
+        }
+        which -= spins;
         if which < atomics {
             return self.atomic(depth);
         }

@@ -314,6 +314,7 @@ fn run_on(program: &Program, state: &mut State, thread: usize) -> Result<(), Out
         state.threads[thread].at += 1;
         match instruction {
             Instruction::Fence => fence(&mut state.threads[thread], thread),
+            Instruction::GiveWay(_) => {}
             Instruction::PlainLoad { register, variable } => {
                 read(state, thread, variable)?;
                 state.threads[thread].registers[register] = state.plain[variable];

@@ -269,7 +269,18 @@ impl Kind {
                 G::locked,
                 G::check,
             ],
-            Kind::Spins => &[G::atom, G::atom, G::spin, G::spin, G::spin_locked, G::spin_either, G::branch, G::locked],
+            Kind::Spins => &[
+                G::atom,
+                G::atom,
+                G::spin,
+                G::spin,
+                G::spin_locked,
+                G::spin_either,
+                G::branch,
+                G::locked,
+                G::locked_spin,
+                G::both_orders,
+            ],
         }
     }
 }
@@ -782,16 +793,37 @@ impl Generator {
     }
 
     fn spin(&mut self, code: &mut Vec<Instr>) {
-        let view = self.view();
-        code.push(Instr::Spin(view, 1 + self.rng.value(2)));
+        let (view, value) = (self.view(), 1 + self.rng.value(2));
+        if self.rng.percent(25) {
+            let var = self.rng.byte(self.plains);
+            if self.rng.percent(40) {
+                code.push(Instr::PlainLoad(self.reg(), var));
+            }
+            code.push(Instr::SpinPlain(view, value, var));
+        } else {
+            code.push(Instr::Spin(view, value));
+        }
         if self.rng.percent(50) {
             self.atom_or_plain(code);
         }
     }
 
+    /// Others may wait for the lock for ever.
+    fn locked_spin(&mut self, code: &mut Vec<Instr>) {
+        let m = self.rng.byte(self.mutexes);
+        code.push(Instr::Lock(m));
+        self.spin(code);
+        code.push(Instr::Unlock(m));
+    }
+
     fn spin_either(&mut self, code: &mut Vec<Instr>) {
         let (one, other) = (self.view(), self.view());
-        code.push(Instr::SpinEither(one, other, 1 + self.rng.value(2)));
+        let value = 1 + self.rng.value(2);
+        code.push(if self.rng.percent(25) {
+            Instr::SpinEitherPlain(one, other, value, self.rng.byte(self.plains))
+        } else {
+            Instr::SpinEither(one, other, value)
+        });
         self.atom(code);
     }
 

@@ -51,6 +51,8 @@ pub struct Thread {
     /// What a spinning thread has looked at in vain since it was last written, as bits, and what it looks at next.
     pub vain: u8,
     pub turn: u8,
+    /// In which looks of its turn it has looked at something plain as well, for the first time since it last released anything.
+    pub touched: Unseen<u8>,
     /// Whether it shall be cancelled, see `lives.rs`.
     pub cancel: u8,
     pub clock: Clock,
@@ -190,6 +192,7 @@ impl Thread {
             loops: 0,
             vain: 0,
             turn: 0,
+            touched: Unseen(0),
             cancel: 0,
             clock,
         }
@@ -266,8 +269,8 @@ impl State {
             Instr::Store(view, _) | Instr::StoreReg(view, _) => view_op(OpKind::AtomicStore, view),
             Instr::Add(_, view, _) => view_op(OpKind::AtomicRmw, view),
             Instr::Cas(_, view, ..) | Instr::SpinLock(view) => view_op(OpKind::AtomicCas, view),
-            Instr::Spin(view, _) => view_op(OpKind::AtomicLoad, view),
-            Instr::SpinEither(one, other, _) => {
+            Instr::Spin(view, _) | Instr::SpinPlain(view, ..) => view_op(OpKind::AtomicLoad, view),
+            Instr::SpinEither(one, other, _) | Instr::SpinEitherPlain(one, other, ..) => {
                 view_op(OpKind::AtomicLoad, if self.threads[t].turn == 0 { one } else { other })
             }
             Instr::Lock(m) => mutex_op(OpKind::MutexLock, m),
@@ -316,8 +319,8 @@ impl State {
             (Phase::Ended | Phase::Waiting | Phase::Arrived | Phase::Stuck | Phase::Futex(_, false), _) => false,
             (Phase::Limited | Phase::Released | Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
-            (_, Instr::Spin(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
-            (_, Instr::SpinEither(..)) => self.threads[t].vain != 0b11,
+            (_, Instr::Spin(..) | Instr::SpinPlain(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
+            (_, Instr::SpinEither(..) | Instr::SpinEitherPlain(..)) => self.threads[t].vain != 0b11,
             (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
             (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
             // An error may stop a thread before a join that names nobody.
@@ -378,7 +381,9 @@ impl State {
             self.wake_spinners(program, &op);
         }
         // What comes after the operation is not covered by what the operation itself released.
-        self.threads[t].clock[t] += 1;
+        if !matches!(op.kind, OpKind::AtomicLoad | OpKind::TryLockFailed | OpKind::Yield) {
+            self.threads[t].clock[t] += 1;
+        }
         if stop.is_none() {
             stop = self.tail(program, t);
         }
@@ -463,6 +468,15 @@ impl State {
                 (self.atomic(t, instr, pending), None)
             }
             Instr::Spin(view, value) => (self.spin(t, view, value, false, pending), None),
+            Instr::SpinPlain(view, value, var) => {
+                let op = self.spin(t, view, value, false, pending);
+                (op, self.look_aside(t, 0, Some(var)))
+            }
+            Instr::SpinEitherPlain(one, other, value, var) => {
+                let turn = self.threads[t].turn;
+                let op = self.spin(t, if turn == 0 { one } else { other }, value, true, pending);
+                (op, self.look_aside(t, turn, Some(var).filter(|_| turn == 0)))
+            }
             Instr::SpinEither(one, other, value) => {
                 let view = if self.threads[t].turn == 0 { one } else { other };
                 (self.spin(t, view, value, true, pending), None)
@@ -588,11 +602,27 @@ impl State {
         op
     }
 
+    /// A spinning thread that has looked in vain looks at a plain variable as well, which leaves nothing behind.
+    fn look_aside(&mut self, t: usize, turn: u8, var: Option<u8>) -> Option<Stop> {
+        let bit = 1 << turn;
+        self.threads[t].touched.0 &= !bit;
+        let var = var.filter(|_| self.threads[t].vain & bit != 0)?;
+        let (clock, plain) = (self.threads[t].clock, self.plain[var as usize]);
+        // One that it has made before, and released nothing since, makes no difference.
+        if ![plain.reads[t], plain.writes[t]].contains(&clock[t]) {
+            self.threads[t].touched.0 |= bit;
+        }
+        let before = self.threads[t].regs;
+        let looked = self.plain_load(t, 3, var);
+        self.threads[t].regs = before;
+        looked.err()
+    }
+
     /// A spinning thread has looked, and goes on if it saw what it wanted.
     fn spun(&mut self, t: usize, done: bool, either: bool) {
         let thread = &mut self.threads[t];
         if done {
-            (thread.vain, thread.turn) = (0, 0);
+            (thread.vain, thread.turn, thread.touched.0) = (0, 0, 0);
             thread.pc += 1;
         } else {
             thread.vain |= 1 << thread.turn;

@@ -66,6 +66,10 @@ pub enum Instr {
     Spin(View, i8),
     /// Loads the one and the other in turn until one is the value.
     SpinEither(View, View, i8),
+    /// Loads until the digest is the value, and looks at a plain variable in each turn.
+    SpinPlain(View, i8, u8),
+    /// Loads the one and the other in turn, and looks at a plain variable after the one.
+    SpinEitherPlain(View, View, i8, u8),
     /// Tries to exchange 0 for 1 until that succeeds.
     SpinLock(View),
     /// Invisible.
@@ -158,8 +162,8 @@ impl Instr {
     /// What a spinning thread looks at.
     pub fn spins_on(self) -> [Option<View>; 2] {
         match self {
-            Instr::Spin(view, _) | Instr::SpinLock(view) => [Some(view), None],
-            Instr::SpinEither(one, other, _) => [Some(one), Some(other)],
+            Instr::Spin(view, _) | Instr::SpinPlain(view, ..) | Instr::SpinLock(view) => [Some(view), None],
+            Instr::SpinEither(one, other, _) | Instr::SpinEitherPlain(one, other, ..) => [Some(one), Some(other)],
             _ => [None, None],
         }
     }

@@ -85,3 +85,30 @@ fn errors_in_several_threads() {
     let outcomes = assert_complete(&fork_join(&[fails(1), fails(2), [vec![Load(1, Y)], fails(3)].concat()]));
     assert_eq!(outcomes.len(), 3);
 }
+
+/// A livelock at whose end a thread waits for a lock, to which it came with the last step: who holds the lock could have come second.
+#[test]
+fn a_livelock_after_a_step_that_leads_to_a_lock() {
+    let x = View::whole(0);
+    assert_complete(&Program {
+        codes: vec![vec![Create(1, 0), Create(2, 1)], vec![Lock(1), Spin(x, 2)], vec![Lock(0), Lock(1)]],
+        recursive: 0,
+    });
+}
+
+/// A thread that waits looks at two things in turn, and at a plain variable after the first. That one is written once the thread has gone on, by who
+/// has come before a third: in an execution where the thread stands before its second look for ever there is no race.
+#[test]
+fn a_plain_access_in_the_midst_of_a_turn() {
+    let gone = View { relaxed: true, ..View::whole(2) };
+    let outcomes = assert_complete(&Program {
+        codes: vec![
+            vec![Create(1, 0), Create(2, 1), Create(3, 2)],
+            vec![SpinEitherPlain(X, Y, 1, 0), Store(gone, 1)],
+            vec![Store(X, 1), Spin(gone, 1), Load(0, View::whole(3)), If(0, 0, 1), PlainStore(0, 1)],
+            vec![Store(View::whole(3), 1)],
+        ],
+        recursive: 0,
+    });
+    assert!(outcomes.contains(&Outcome::Race));
+}

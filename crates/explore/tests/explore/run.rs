@@ -141,7 +141,8 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
             let outcome = Outcome::of_stop(&run.state, choice.thread.index(), stop);
             return run.end(end, Some(outcome));
         }
-        let in_vain = plan.stops_in_vain && position + 1 >= plan.choices.len() && run.next.is_empty();
+        let may_stop = run.next.is_empty() && run.state.threads[choice.thread.index()].touched.0 == 0;
+        let in_vain = plan.stops_in_vain && position + 1 >= plan.choices.len() && may_stop;
         if in_vain && run.state.spins(program, choice.thread.index()) {
             return run.end(End::InVain, None);
         }
@@ -220,7 +221,9 @@ impl Run<'_> {
                 self.sleep.remove(sleeper);
             }
             let touches = |(thread, place, _): &(usize, (ObjectId, u8), bool)| {
-                *thread != sleeper.index() && [op.object, op.object2].contains(&place.0)
+                let looks_at = [(op.object, op.mask), (op.object2, op.mask2)];
+                let overlaps = looks_at.iter().any(|&(object, mask)| object == place.0 && mask & place.1 != 0);
+                *thread != sleeper.index() && overlaps
             };
             if self.in_vain.contains(sleeper) && self.sleep.contains(sleeper) && self.state.log.0.iter().any(touches) {
                 self.sleep.remove(sleeper);
