@@ -291,6 +291,11 @@ pub fn stuck() -> ! {
     if let Some(number) = signal_waiter() {
         unsupported(format_args!("thread {number} waits for a signal that only another process could send"));
     }
+    if let Some((number, address)) = waits_for_others() {
+        unsupported(format_args!(
+            "thread {number} waits for {address}, which is outside of this process and has sent nothing for some seconds"
+        ));
+    }
     if let Some(number) = cancelled_inside() {
         unsupported(format_args!(
             "thread {number} shall be cancelled while it waits inside of a library's function (of <stdio.h>, say), which symdpor \
@@ -318,6 +323,16 @@ fn signal_waiter() -> Option<u16> {
         thread.is_alive() && exec.pending.contains(*n) && thread.pending.object == ObjectId::SIGNALS
     };
     (0..exec.thread_count).find(waits).filter(|_| !crate::uses::signals())
+}
+
+/// A thread that waits for a descriptor while somebody outside owes an answer.
+fn waits_for_others() -> Option<(u16, impl core::fmt::Display)> {
+    let exec = exec::get();
+    let waits = |n: &u16| {
+        let thread = &exec.threads[*n as usize];
+        thread.is_alive() && exec.pending.contains(*n) && crate::syscalls::turn::is_outside(thread.pending.kind)
+    };
+    (0..exec.thread_count).find(waits).zip(crate::syscalls::silent())
 }
 
 /// A thread that could be cancelled where it waits, if that were in a function that is taken over.
