@@ -279,6 +279,11 @@ impl Session {
     }
 
     /// How the worker puts memory back between executions, as the header has it.
+    /// How many other processes the program has talked to.
+    pub fn peers(&self) -> u32 {
+        self.worker.channel().map_or(0, |c| c.header().peers)
+    }
+
     pub fn restore_method(&self) -> Option<u32> {
         self.worker.channel().map(|c| c.header().restore_method)
     }

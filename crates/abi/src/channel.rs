@@ -285,7 +285,9 @@ pub struct Header {
     pub accesses_len: u32,
     pub names_len: u32,
     pub blocks_len: u32,
-    pub reserved_4: [u32; 9],
+    /// How many other processes the program has talked to.
+    pub peers: u32,
+    pub reserved_4: [u32; 8],
 }
 
 const _: () = assert!(core::mem::offset_of!(Header, command) == 64);
