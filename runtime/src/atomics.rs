@@ -89,6 +89,7 @@ fn before(address: usize, raw: u32, site: usize, registers: usize) {
     if !snapshot::is_taken() {
         return;
     }
+    crate::cancel::anywhere();
     if shape.kind != AtomicKind::Store {
         spin::arrive(registers, Some(site), shape.in_loop);
     }

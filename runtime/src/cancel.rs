@@ -1,4 +1,4 @@
-//! Cancellation, deferred: a thread that shall be cancelled ends where POSIX lets it.
+//! Cancellation: a thread that shall be cancelled ends where POSIX lets it.
 //!
 //! That a thread shall be cancelled is part of its *life*, an object of the search ([`ObjectId::life`]). Each operation at which
 //! it can be cancelled reads that object besides its own; so whether `pthread_cancel` comes before or after it is explored.
@@ -9,8 +9,13 @@
 //! A waiter on a condition variable takes its mutex again first. If it has been signalled already, the signal goes to the
 //! waiter that has waited longest: it must not be lost.
 //!
-//! Only in programs that can call `pthread_cancel` ([`uses::cancels`]). Not covered: asynchronous cancellation (refused); system
-//! calls that libc makes for `<stdio.h>` and others, where POSIX lets a thread be cancelled but does not say that it is.
+//! Asynchronous cancellation: such a thread looks before each of its operations on locks, semaphores, atomics, descriptors and time,
+//! in a step of its own. One that waits when it is asked is not woken: it could as well have been asked before it looked, and
+//! that is explored. An execution that cannot go on otherwise is dropped.
+//!
+//! Only in programs that can call `pthread_cancel` ([`uses::cancels`]). Not covered: system calls that libc makes for `<stdio.h>`
+//! and others, where POSIX lets a thread be cancelled but does not say that it is; what a thread does between two operations is
+//! not interrupted.
 
 use crate::end;
 use crate::exec;
@@ -122,6 +127,19 @@ pub fn test(registers: Option<usize>) {
     }
 }
 
+/// A thread that can be cancelled anywhere looks before each operation whether it shall be.
+#[inline]
+pub fn anywhere() {
+    if exec::me().cancel & ANYWHERE != 0 {
+        test(None);
+    }
+}
+
+/// Whether a thread that waits would be cancelled where it is.
+pub fn is_cancelled_anywhere(thread: &Thread) -> bool {
+    thread.cancel & ANYWHERE != 0 && acts(thread)
+}
+
 /// `pthread_cancel`.
 pub fn ask(handle: usize) -> i32 {
     let Some(number) = number_of(handle) else { return ESRCH };
@@ -144,6 +162,9 @@ pub fn ask(handle: usize) -> i32 {
         _ => thread.cancel |= ASKED,
     }
     spin::wrote(word, 1);
+    if number == exec::get().current {
+        anywhere();
+    }
     0
 }
 
@@ -154,11 +175,6 @@ pub fn set_state(state: i32, old: usize) -> i32 {
 
 /// `pthread_setcanceltype`: 0 is deferred.
 pub fn set_type(kind: i32, old: usize) -> i32 {
-    if kind == 1 && uses::cancels() {
-        end::unsupported(format_args!(
-            "the program calls pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS); only deferred cancellation is supported"
-        ));
-    }
     set(kind, old, ANYWHERE)
 }
 

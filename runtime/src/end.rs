@@ -288,6 +288,9 @@ pub fn stuck() -> ! {
     if author::is_dropped() {
         finish(if spin::spinner().is_some() { Outcome::DroppedHere } else { Outcome::Dropped });
     }
+    if any_cancelled_anywhere() {
+        finish(Outcome::Dropped);
+    }
     if let Some(number) = signal_waiter() {
         unsupported(format_args!("thread {number} waits for a signal that only another process could send"));
     }
@@ -323,6 +326,13 @@ fn signal_waiter() -> Option<u16> {
         thread.is_alive() && exec.pending.contains(*n) && thread.pending.object == ObjectId::SIGNALS
     };
     (0..exec.thread_count).find(waits).filter(|_| !crate::uses::signals())
+}
+
+/// A thread that can be cancelled anywhere, and shall be, does not wait.
+fn any_cancelled_anywhere() -> bool {
+    let exec = exec::get();
+    let threads = &exec.threads[..exec.thread_count as usize];
+    threads.iter().any(|t| t.is_alive() && crate::cancel::is_cancelled_anywhere(t))
 }
 
 /// A thread that waits for a descriptor while somebody outside owes an answer.

@@ -2,6 +2,7 @@
 //! program's memory and a static initialiser is a free mutex.
 
 use crate::access;
+use crate::cancel;
 use crate::end::misuse;
 use crate::exec;
 use crate::limits;
@@ -141,6 +142,7 @@ fn relock(address: usize) -> Option<i32> {
 }
 
 pub fn lock(address: usize) -> i32 {
+    cancel::anywhere();
     check(address, "a destroyed mutex is locked");
     if let Some(result) = relock(address) {
         return result;
@@ -159,6 +161,7 @@ pub fn lock(address: usize) -> i32 {
 /// Takes it within a time limit.
 pub fn lock_until(address: usize, clock: i32, time: usize, registers: usize) -> i32 {
     crate::init::ensure();
+    cancel::anywhere();
     check(address, "a destroyed mutex is locked");
     if let Some(result) = relock(address) {
         return result;
@@ -185,6 +188,7 @@ pub fn lock_until(address: usize, clock: i32, time: usize, registers: usize) -> 
 /// `registers`: as for an atomic access, see [`spin::arrive`].
 pub extern "C" fn try_lock(address: usize, registers: usize) -> i32 {
     crate::init::ensure();
+    cancel::anywhere();
     check(address, "a destroyed mutex is locked");
     if let Some(result) = relock(address) {
         return result;
@@ -221,6 +225,7 @@ fn try_alone(address: usize) -> i32 {
 }
 
 pub fn unlock(address: usize) -> i32 {
+    cancel::anywhere();
     check(address, "a destroyed mutex is unlocked");
     let mutex = at(address);
     let checks = matches!(mutex.kind & TYPE, RECURSIVE | ERROR_CHECKING) || mutex.kind & ROBUST != 0;

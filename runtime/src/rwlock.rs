@@ -5,6 +5,7 @@
 //! is misuse.
 
 use crate::access;
+use crate::cancel;
 use crate::end::misuse;
 use crate::exec;
 use crate::limits::{self, EINVAL, ETIMEDOUT};
@@ -139,6 +140,7 @@ fn refuses(address: usize, side: Side) -> Option<i32> {
 }
 
 pub fn lock(address: usize, side: Side) -> i32 {
+    cancel::anywhere();
     check(address, "a destroyed read-write lock is locked");
     if let Some(error) = refuses(address, side) {
         return error;
@@ -214,6 +216,7 @@ pub fn lock_until(address: usize, side: Side, clock: i32, time: usize, registers
 }
 
 pub fn unlock(address: usize) -> i32 {
+    cancel::anywhere();
     check(address, "a destroyed read-write lock is unlocked");
     let lock = at(address);
     let writes = lock.writer == me();

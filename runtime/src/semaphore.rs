@@ -78,6 +78,7 @@ fn take(address: usize) {
 }
 
 pub fn wait(address: usize) -> i32 {
+    cancel::anywhere();
     check(address, "a destroyed semaphore is waited for");
     if snapshot::is_taken() || !may_take(address) {
         crate::cycle::enter();
@@ -129,6 +130,7 @@ pub fn wait_until(address: usize, clock: i32, time: usize, registers: usize) -> 
 }
 
 pub fn post(address: usize) -> i32 {
+    cancel::anywhere();
     const EOVERFLOW: isize = -75;
     check(address, "a destroyed semaphore is posted");
     if snapshot::is_taken() {

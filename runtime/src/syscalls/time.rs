@@ -128,6 +128,7 @@ pub fn reach(time: u64) {
 /// Lets other threads go first, once there are others.
 pub fn pass_turn() {
     if is_taken() {
+        crate::cancel::anywhere();
         crate::sched::yield_now(0);
     }
 }

@@ -48,6 +48,9 @@ pub fn take_when(op: Op, ready: Option<Test>) {
             _ => return,
         }
     }
+    if !*TRAPPED.get() {
+        cancel::anywhere();
+    }
     if core::mem::take(TRAPPED.get()) {
         crate::footprint::identified(sched::current());
     }

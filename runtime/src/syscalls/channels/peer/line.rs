@@ -7,8 +7,8 @@ use super::super::super::kernel::real;
 use super::super::super::names::nr;
 use super::super::socket::CAPACITY;
 use super::super::{MOST_DESCRIPTIONS, get};
-use super::tree::{self, Node, What};
 use super::LONG;
+use super::tree::{self, Node, What};
 use crate::cell::Global;
 use crate::end::unsupported;
 
