@@ -29,7 +29,7 @@ pub fn connect(description: usize, to: &Address) -> Result<(), isize> {
         let error = line::open(description, node).err().unwrap_or(0);
         let node = tree::get(node);
         (node.is_answered, node.error) = (true, error as i32);
-        crate::channel::header().peers += 1;
+        crate::channel::header().peers += (error == 0) as u32;
     }
     match tree::get(node).error {
         0 => {}
