@@ -50,10 +50,23 @@ unsafe extern "C" fn _ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv()
         let set: extern "C" fn(usize) = library::function(library::real(&REAL, name));
         let entry = arguments.word(0);
         set(entry);
-        *LIBRARYS.get() = *word(entry + CALLBACK);
-        *word(entry + CALLBACK) = thread_ends as *const () as usize;
+        replace_callback(entry);
     }
     library::args::call!(work)
+}
+
+/// The same has been done by a library that is linked into the program: see llvm-pass/src/linked_in.rs.
+#[unsafe(no_mangle)]
+extern "C" fn __symdpor__ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv(entry: usize) {
+    replace_callback(entry);
+}
+
+fn replace_callback(entry: usize) {
+    let own = thread_ends as *const () as usize;
+    let before = core::mem::replace(word(entry + CALLBACK), own);
+    if before != own {
+        *LIBRARYS.get() = before;
+    }
 }
 
 /// The callback.
