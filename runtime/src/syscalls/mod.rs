@@ -44,7 +44,7 @@ pub mod time;
 pub mod turn;
 mod world;
 
-pub use channels::silent;
+pub use channels::{lonely, silent};
 pub use descriptors::shared;
 pub use names::{name, nr};
 pub use process::{NAME_BYTES, get_name, given_name, set_name};

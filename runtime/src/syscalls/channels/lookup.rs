@@ -24,6 +24,11 @@ pub fn listening(own: &Socket, to: &Address) -> Option<usize> {
     find(|s| s.kind == own.kind && s.state == State::Listening && s.address.is_reached_by(to))
 }
 
+/// A socket that takes connections, and to which nobody in this program has ever connected.
+pub fn lonely() -> Option<Address> {
+    find(|s| s.state == State::Listening && !s.was_reached).map(|d| get(d).socket.address)
+}
+
 /// What is known to be outside is refused by name; what is nowhere is an error, for connections.
 pub fn check_inside(description: usize, to: &Address, what: &str) -> Result<(), isize> {
     let own = &get(description).socket;

@@ -30,6 +30,7 @@ mod timer;
 
 pub use epoll::{epoll_create, epoll_ctl, epoll_wait};
 pub use event::eventfd;
+pub use lookup::lonely;
 pub use message::{recvfrom, recvmsg, sendmsg, sendto};
 pub use names::{bind, getpeername, getsockname};
 pub use options::{getsockopt, setsockopt};

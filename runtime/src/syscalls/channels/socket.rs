@@ -51,6 +51,8 @@ pub struct Socket {
     pub state: State,
     pub family: u16,
     pub is_bound: bool,
+    /// The program has connected to it.
+    pub was_reached: bool,
     /// `SO_REUSEADDR` or `SO_REUSEPORT`.
     pub may_share: bool,
     pub is_shut_for_reading: bool,
@@ -292,6 +294,7 @@ fn connect_stream(fd: usize, description: usize, to: Address) -> Result<isize, i
         queue.push(&(server as u16).to_le_bytes());
         queue.version += 1;
     }
+    get(listener).socket.was_reached = true;
     queue::release(get(listener).inbox);
     if nonblocking && own.is_internet() { Err(EINPROGRESS) } else { Ok(0) }
 }
