@@ -41,6 +41,13 @@ pub fn about_libraries(unseen: &[String]) -> Option<String> {
     ))
 }
 
+/// What others send is input like a file, and yet cannot be looked at.
+pub fn about_peers(count: u32) -> Option<String> {
+    (count > 0).then(|| {
+        "the program talks to other processes: what they answer is asked for once, and taken to be the same each time".to_owned()
+    })
+}
+
 fn remark(flags: u32, place: &Location, directory: &str) -> String {
     let what = if flags & function_flags::UNINSTRUMENTED != 0 {
         "is not instrumented: what it does is not seen"

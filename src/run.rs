@@ -111,6 +111,7 @@ fn search(
     if summary.errors.iter().any(|e| e.kind == FailureKind::DataRace) {
         summary.notes.extend(notes::about_libraries(&session.unseen_libraries()));
     }
+    summary.notes.extend(notes::about_peers(session.peers()));
     summary.notes.extend(reporter.lost.take());
     session.quit();
     Ok(summary)

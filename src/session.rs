@@ -30,6 +30,8 @@ pub struct Session {
     pub points: Points,
     /// Time that went into descriptions.
     describing: Duration,
+    /// The exit status of the execution that is run again because it has met something new.
+    ended_with: Option<u32>,
 }
 
 /// What became of a plan.
@@ -81,6 +83,7 @@ impl Session {
             execution,
             points: Points::default(),
             describing: Duration::ZERO,
+            ended_with: None,
         }
     }
 
@@ -110,7 +113,11 @@ impl Session {
         let ask = if plan.ask { options::ASK } else { 0 };
         let stops = if plan.stops_in_vain { options::STOPS_IN_VAIN } else { 0 };
         let request = Request { plan, options: self.bits | show | ask | stops, watch: 0 };
+        self.ended_with = None;
         match self.answer(request, stop)? {
+            Answer::Done(outcome, header) if self.ended_otherwise(outcome, &header) => {
+                Ok(Ran::Diverged(Box::new(self.other_status(&header))))
+            }
             Answer::Done(outcome, header) => Ok(self.take_over(plan, outcome, header)),
             Answer::Died(death) => Ok(Ran::Died(death)),
             Answer::Stuck => Ok(Ran::Stuck),
@@ -142,6 +149,9 @@ impl Session {
             if enough || (!ended && !dropped) {
                 return Ok(answer);
             }
+            if *outcome == Outcome::Exited {
+                self.ended_with.get_or_insert(header.exit_status);
+            }
             let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };
             let started = Instant::now();
             let described = self.points.describe(channel, header, worker);
@@ -152,6 +162,17 @@ impl Session {
                 Err(_) => return Ok(Answer::Died(Death::Damaged)),
             }
         }
+    }
+
+    /// Whether an execution that had to be run again has ended with another exit status: the first one must not be forgotten.
+    fn ended_otherwise(&self, outcome: Outcome, header: &Header) -> bool {
+        outcome == Outcome::Exited && self.ended_with.is_some_and(|status| status != header.exit_status)
+    }
+
+    fn other_status(&self, header: &Header) -> Unexpected {
+        let (first, second) = (self.ended_with.unwrap_or(0), header.exit_status);
+        let message = format!("ended with status {first}, and with {second} when it was repeated");
+        Unexpected { step: header.step_count as usize, divergence: None, message }
     }
 
     fn take_over(&mut self, plan: &Plan, outcome: Outcome, header: Header) -> Ran {
@@ -258,6 +279,11 @@ impl Session {
     }
 
     /// How the worker puts memory back between executions, as the header has it.
+    /// How many other processes the program has talked to.
+    pub fn peers(&self) -> u32 {
+        self.worker.channel().map_or(0, |c| c.header().peers)
+    }
+
     pub fn restore_method(&self) -> Option<u32> {
         self.worker.channel().map(|c| c.header().restore_method)
     }

@@ -14,7 +14,9 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Exported, but nobody's function.
-const OWN: [&str; 2] = ["__symdpor_register", "__restore_rt"];
+const OWN: [&str; 1] = ["__restore_rt"];
+/// The registration, and other names for functions that may be linked into the program.
+const LINKED_IN: &str = "__symdpor_";
 /// What a debugger stops at.
 const DEBUGGER: &str = "symdpor_debug_";
 
@@ -96,7 +98,7 @@ fn exported() -> BTreeSet<String> {
     assert_eq!(ran.code(), Some(0), "{}", ran.describe());
     let names = ran.output().lines().filter_map(|l| Some(l.split_whitespace().last()?.to_owned())).collect::<Vec<_>>();
     let plain = names.into_iter().map(|n| n.split('@').next().unwrap_or_default().to_owned());
-    plain.filter(|n| !OWN.contains(&n.as_str()) && !n.starts_with(DEBUGGER)).collect()
+    plain.filter(|n| !OWN.contains(&n.as_str()) && !n.starts_with(DEBUGGER) && !n.starts_with(LINKED_IN)).collect()
 }
 
 /// Whether a file defines functions under their own names.

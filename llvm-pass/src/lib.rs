@@ -39,6 +39,7 @@ mod hooks;
 mod instructions;
 mod ir;
 mod keep;
+mod linked_in;
 mod liveness;
 mod locals;
 mod locations;

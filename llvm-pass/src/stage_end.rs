@@ -13,6 +13,7 @@ use crate::frames::FrameEmitter;
 use crate::hooks::{Hook, HookTable, has_place_behind};
 use crate::ir::{Kind, Module, Value};
 use crate::keep;
+use crate::linked_in;
 use crate::liveness::Liveness;
 use crate::locals::LocalTable;
 use crate::locations::Locations;
@@ -165,6 +166,7 @@ impl Stage {
                 UNTRUE_WITH_HOOKS.iter().for_each(|a| attributes::remove(function, a));
             }
         }
+        linked_in::redirect(&self.emit);
         self.tables.finish(&self.emit, &self.hooks, &self.sites, &self.digest.finish());
     }
 }

@@ -146,6 +146,23 @@ fn after(address: usize, raw: u32, success: bool) {
     }
 }
 
+/// An atomic access that code of a library makes, or the runtime in its place: the caller makes it right after this.
+pub fn announce(address: usize, size: usize, kind: OpKind, order: u8) {
+    if !snapshot::is_taken() {
+        return;
+    }
+    let mut op = Op::new(kind, names::object(address));
+    op.mask = names::mask(address, size);
+    op.order = order;
+    sched::visible(op, address, 0);
+    spin::wrote(address, size);
+    let (me, detector) = (exec::get().current, races::detector());
+    match kind {
+        OpKind::AtomicStore => detector.atomic_store(me, address, order),
+        _ => detector.atomic_rmw(me, address, order),
+    }
+}
+
 /// Mixed with plain accesses that are not ordered, an atomic one is part of a race.
 fn touch(address: usize, size: usize, site: usize, writes: bool) {
     if watch::is_on() {

@@ -1,4 +1,4 @@
-//! Cancellation, deferred: a thread that shall be cancelled ends where POSIX lets it.
+//! Cancellation: a thread that shall be cancelled ends where POSIX lets it.
 //!
 //! That a thread shall be cancelled is part of its *life*, an object of the search ([`ObjectId::life`]). Each operation at which
 //! it can be cancelled reads that object besides its own; so whether `pthread_cancel` comes before or after it is explored.
@@ -9,8 +9,9 @@
 //! A waiter on a condition variable takes its mutex again first. If it has been signalled already, the signal goes to the
 //! waiter that has waited longest: it must not be lost.
 //!
-//! Only in programs that can call `pthread_cancel` ([`uses::cancels`]). Not covered: asynchronous cancellation (refused); system
-//! calls that libc makes for `<stdio.h>` and others, where POSIX lets a thread be cancelled but does not say that it is.
+//! Only in programs that can call `pthread_cancel` ([`uses::cancels`]). Not covered: asynchronous cancellation, which is refused where a
+//! thread that has asked for it shall be cancelled, whichever comes first; system calls that libc makes for `<stdio.h>` and others,
+//! where POSIX lets a thread be cancelled but does not say that it is.
 
 use crate::end;
 use crate::exec;
@@ -40,6 +41,8 @@ const SIGNALLED: u8 = 8;
 const AT_POINT: u8 = 16;
 /// It has asked to be cancelled anywhere.
 const ANYWHERE: u8 = 32;
+/// And be it that it has changed its mind since.
+const WAS_ANYWHERE: u8 = 64;
 
 /// Stands for its being asked to, for those who spin: an address of the thread's own that nothing else uses.
 fn word(thread: &Thread) -> usize {
@@ -122,6 +125,16 @@ pub fn test(registers: Option<usize>) {
     }
 }
 
+/// One that can be cancelled anywhere can be so between any two instructions.
+fn refuse_if_anywhere(thread: &Thread) {
+    if thread.cancel & (ASKED | WAS_ANYWHERE) == ASKED | WAS_ANYWHERE {
+        end::unsupported(format_args!(
+            "the program calls pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS) in a thread that shall be cancelled; only \
+             deferred cancellation is supported"
+        ));
+    }
+}
+
 /// `pthread_cancel`.
 pub fn ask(handle: usize) -> i32 {
     let Some(number) = number_of(handle) else { return ESRCH };
@@ -143,6 +156,7 @@ pub fn ask(handle: usize) -> i32 {
         Joining::Detached if thread.life == Life::Ended => end::misuse("a detached thread that has ended is cancelled"),
         _ => thread.cancel |= ASKED,
     }
+    refuse_if_anywhere(thread);
     spin::wrote(word, 1);
     0
 }
@@ -154,12 +168,13 @@ pub fn set_state(state: i32, old: usize) -> i32 {
 
 /// `pthread_setcanceltype`: 0 is deferred.
 pub fn set_type(kind: i32, old: usize) -> i32 {
-    if kind == 1 && uses::cancels() {
-        end::unsupported(format_args!(
-            "the program calls pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS); only deferred cancellation is supported"
-        ));
+    let result = set(kind, old, ANYWHERE);
+    let me = exec::me();
+    if me.cancel & ANYWHERE != 0 {
+        me.cancel |= WAS_ANYWHERE;
+        refuse_if_anywhere(me);
     }
-    set(kind, old, ANYWHERE)
+    result
 }
 
 fn set(value: i32, old: usize, bit: u8) -> i32 {

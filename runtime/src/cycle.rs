@@ -31,6 +31,7 @@ pub fn enter() {
     if snapshot::is_taken() {
         return;
     }
+    crate::interpose::children::check_none_left();
     let stack = pages::map(STACK_BYTES);
     if stack.is_null() {
         end::unsupported(format_args!("out of memory for the scheduler's stack"));

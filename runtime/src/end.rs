@@ -10,6 +10,7 @@ use crate::spin;
 use crate::stack;
 use crate::sys::raw::{nr, syscall3};
 use crate::sys::signals::{SignalInfo, UserContext};
+use crate::syscalls::turn;
 use crate::thread::Thread;
 use crate::whereabouts::{self, Place};
 use core::fmt::{Arguments, Write};
@@ -18,6 +19,7 @@ use symdpor_abi::channel::{
 };
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{NO_THREAD, Op, OpKind};
+use symdpor_abi::outside::What;
 
 /// What is known of an error besides its message and the stack of the thread it happened in.
 #[derive(Clone, Copy)]
@@ -298,6 +300,17 @@ pub fn stuck() -> ! {
     if let Some(number) = signal_waiter() {
         unsupported(format_args!("thread {number} waits for a signal that only another process could send"));
     }
+    if let (Some(number), Some(address)) = (waits_for_clients(), crate::syscalls::lonely()) {
+        unsupported(format_args!(
+            "thread {number} waits, and only another process could connect to {address}, where the program takes connections; clients \
+             have to be threads of the program"
+        ));
+    }
+    if let Some((number, address)) = waits_for_others() {
+        unsupported(format_args!(
+            "thread {number} waits for {address}, which is outside of this process and has sent nothing for some seconds"
+        ));
+    }
     if let Some(number) = cancelled_inside() {
         unsupported(format_args!(
             "thread {number} shall be cancelled while it waits inside of a library's function (of <stdio.h>, say), which symdpor \
@@ -327,12 +340,40 @@ fn signal_waiter() -> Option<u16> {
     (0..exec.thread_count).find(waits).filter(|_| !crate::uses::signals())
 }
 
+/// A thread that waits for a descriptor while somebody outside owes an answer.
+fn waits_for_others() -> Option<(u16, impl core::fmt::Display)> {
+    waits_for_descriptor().zip(crate::syscalls::silent())
+}
+
+/// A thread that waits for connections, if nobody waits for anything else but the end of threads: any other wait may be what keeps a
+/// client of the program's own from connecting.
+fn waits_for_clients() -> Option<u16> {
+    let exec = exec::get();
+    let pending = |n: &u16| &exec.threads[*n as usize].pending;
+    let for_clients = |op: &Op| {
+        let what = op.arg as u8;
+        turn::is_outside(op.kind) && (what == What::Accept as u8 || what == What::Poll as u8)
+    };
+    let alive = || (0..exec.thread_count).filter(|n| exec.threads[*n as usize].is_alive());
+    let all = alive().all(|n| for_clients(pending(&n)) || pending(&n).kind == OpKind::ThreadJoin);
+    alive().find(|n| for_clients(pending(n))).filter(|_| all && spin::spinner().is_none())
+}
+
+fn waits_for_descriptor() -> Option<u16> {
+    let exec = exec::get();
+    let waits = |n: &u16| {
+        let thread = &exec.threads[*n as usize];
+        thread.is_alive() && exec.pending.contains(*n) && turn::is_outside(thread.pending.kind)
+    };
+    (0..exec.thread_count).find(waits)
+}
+
 /// A thread that could be cancelled where it waits, if that were in a function that is taken over.
 fn cancelled_inside() -> Option<u16> {
     let exec = exec::get();
     let waits = |n: &u16| {
         let thread = &exec.threads[*n as usize];
-        let outside = crate::syscalls::turn::is_outside(thread.pending.kind) && !thread.pending.may_be_cancelled();
+        let outside = turn::is_outside(thread.pending.kind) && !thread.pending.may_be_cancelled();
         thread.is_alive() && exec.pending.contains(*n) && outside && crate::cancel::acts(thread)
     };
     (0..exec.thread_count).find(waits)

@@ -5,6 +5,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod peers;
 
 use common::process::{self, Ran};
 use common::tool;

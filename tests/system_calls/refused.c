@@ -45,7 +45,7 @@ static void act(const char *what)
     ON("posix_spawn", CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0))
     struct sockaddr_in outside = {.sin_family = AF_INET, .sin_port = htons(80)};
     outside.sin_addr.s_addr = htonl(0xc0000201);
-    ON("connect-outside", connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&outside, sizeof outside))
+    ON("connect-outside", connect(socket(AF_INET, SOCK_DGRAM, 0), (struct sockaddr *)&outside, sizeof outside))
     ON("send-outside", sendto(socket(AF_INET, SOCK_DGRAM, 0), &byte, 1, 0, (struct sockaddr *)&outside, sizeof outside))
     ON("send-descriptor", send_descriptor())
     ON("write-system", open("/etc/new.txt", O_WRONLY | O_CREAT, 0600))

@@ -296,7 +296,9 @@ pub struct Header {
     pub accesses_len: u32,
     pub names_len: u32,
     pub blocks_len: u32,
-    pub reserved_4: [u32; 7],
+    /// How many other processes the program has talked to.
+    pub peers: u32,
+    pub reserved_4: [u32; 6],
 
     // Worker to controller, while it runs.
     /// *atomic*: grows with every step; the controller's watchdog looks at it.

@@ -10,6 +10,9 @@ pub const MODULE_MAGIC: u64 = u64::from_le_bytes(*b"SYMDPOR1");
 /// Name of the function that modules call, if it is there, to announce themselves.
 pub const REGISTER_SYMBOL: &str = "__symdpor_register";
 
+/// What the runtime calls its own versions of functions that may be linked into the program.
+pub const LINKED_IN_PREFIX: &str = "__symdpor_";
+
 /// ELF section of the descriptors: its presence tells that a file is instrumented. Its content begins with the magic
 /// and the protocol version of each descriptor, so that the controller can refuse a program of another version.
 pub const MODULE_SECTION: &str = ".symdpor";

@@ -4,6 +4,7 @@
 
 pub mod c11;
 mod cancel;
+pub mod children;
 pub mod io;
 pub mod libcxx;
 pub mod limited;

@@ -59,7 +59,7 @@ refused! { refuse_timed:
 }
 
 refused! { refuse_process:
-    fork _Fork vfork __fork __vfork __libc_fork forkpty daemon system popen posix_spawn posix_spawnp clone
+    fork _Fork vfork __fork __vfork __libc_fork forkpty daemon posix_spawn posix_spawnp clone
     execl execle execlp execv execve execvp execvpe execveat fexecve
 }
 

@@ -177,3 +177,20 @@ pub extern "C" fn __cxa_guard_release(guard: usize) {
 pub extern "C" fn __cxa_guard_abort(guard: usize) {
     guard::leave(guard);
 }
+
+// Under these names programs find them that the C++ library is linked into: see llvm-pass/src/linked_in.rs.
+
+#[unsafe(no_mangle)]
+extern "C" fn __symdpor___cxa_guard_acquire(guard: usize) -> i32 {
+    __cxa_guard_acquire(guard)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __symdpor___cxa_guard_release(guard: usize) {
+    guard::release(guard);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __symdpor___cxa_guard_abort(guard: usize) {
+    guard::leave(guard);
+}

@@ -53,7 +53,7 @@ pub fn real(cell: &Global<usize>, name: &CStr) -> usize {
 }
 
 /// The function at an address, which is that of a function of this type.
-fn function<F: Copy>(address: usize) -> F {
+pub fn function<F: Copy>(address: usize) -> F {
     const { assert!(size_of::<F>() == size_of::<usize>()) };
     // SAFETY: as the caller says; the sizes are equal.
     unsafe { core::mem::transmute_copy(&address) }

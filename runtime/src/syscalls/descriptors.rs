@@ -251,6 +251,12 @@ pub fn hide_duplicate(fd: usize) -> Option<usize> {
     Some(hidden)
 }
 
+/// Closes a descriptor that was hidden.
+pub fn close_hidden(fd: usize) {
+    real(nr::close, [fd, 0, 0, 0, 0, 0]);
+    TABLE.get().hidden.remove(fd);
+}
+
 /// The same, until the execution ends.
 pub fn hide_until_undone(fd: usize) -> Option<usize> {
     let hidden = hide_duplicate(fd)?;

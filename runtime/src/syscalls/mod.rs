@@ -44,6 +44,7 @@ pub mod time;
 pub mod turn;
 mod world;
 
+pub use channels::{lonely, silent};
 pub use descriptors::shared;
 pub use names::{name, nr};
 pub use process::{NAME_BYTES, get_name, given_name, set_name};
@@ -84,6 +85,13 @@ fn state() -> &'static mut State {
     &mut crate::exec::get().syscalls
 }
 
+/// What the descriptor stands for is to be found out: libc has opened or closed it by itself.
+pub fn forget_descriptor(fd: i32) {
+    if let Ok(fd) = usize::try_from(fd) {
+        descriptors::closed(fd);
+    }
+}
+
 /// Carries out a system call of the program. Returns what the kernel would: a value, or -errno.
 pub fn emulate(number: usize, args: Args) -> isize {
     use policy::Rule;
@@ -106,6 +114,7 @@ pub fn snapshot_taken() {
 
 /// Puts the kernel's side back to where it was when the snapshot was taken. Called before memory is restored.
 pub fn undo() {
+    channels::undo();
     memory::undo();
     descriptors::undo();
     signals::undo();

@@ -40,13 +40,18 @@ fn give_up(object: usize) {
 /// The exception that the running thread has caught last, if it is one of C++.
 fn caught() -> usize {
     static GLOBALS: Global<usize> = Global::new(0);
-    static OF_LIBCXXABI: Global<usize> = Global::new(0);
     let globals = library::real(&GLOBALS, c"__cxa_get_globals");
     if globals == 0 {
         return 0;
     }
     let globals: extern "C" fn() -> usize = library::function(globals);
-    let record = word(globals());
+    caught_in(globals())
+}
+
+/// The same from the library's own record of the thread.
+fn caught_in(globals: usize) -> usize {
+    static OF_LIBCXXABI: Global<usize> = Global::new(0);
+    let record = word(globals);
     if record == 0 {
         return 0;
     }
@@ -76,6 +81,23 @@ macro_rules! gives_up {
             library::args::enter!(work)
         }
     )*};
+}
+
+// What programs call that the C++ library is linked into: see llvm-pass/src/linked_in.rs.
+
+#[unsafe(no_mangle)]
+extern "C" fn __symdpor___cxa_end_catch(globals: usize) {
+    give_up(caught_in(globals));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __symdpor__ZNSt15__exception_ptr13exception_ptr10_M_releaseEv(pointer: usize) {
+    give_up(word(pointer));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __symdpor___cxa_decrement_exception_refcount(object: usize) {
+    give_up(object);
 }
 
 gives_up! {

@@ -6,4 +6,5 @@ mod exceptions;
 mod list;
 mod stream;
 mod string;
+mod thread_exit;
 mod tree;

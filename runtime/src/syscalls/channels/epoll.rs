@@ -165,7 +165,7 @@ fn reported(watch: &Watch) -> u32 {
     if watch.is_off {
         return 0;
     }
-    let found = events(watch.target as usize) & (watch.events | ALWAYS) & !(EPOLLET | EPOLLONESHOT);
+    let found = events(watch.target as usize, watch.events) & (watch.events | ALWAYS) & !(EPOLLET | EPOLLONESHOT);
     let timer = get(watch.target as usize).kind == Kind::Timer;
     if watch.events & EPOLLET != 0 && !timer && edge(watch) == watch.seen { 0 } else { found }
 }

@@ -24,6 +24,11 @@ pub fn listening(own: &Socket, to: &Address) -> Option<usize> {
     find(|s| s.kind == own.kind && s.state == State::Listening && s.address.is_reached_by(to))
 }
 
+/// A socket that takes connections, and to which nobody in this program has ever connected.
+pub fn lonely() -> Option<Address> {
+    find(|s| s.state == State::Listening && !s.was_reached).map(|d| get(d).socket.address)
+}
+
 /// What is known to be outside is refused by name; what is nowhere is an error, for connections.
 pub fn check_inside(description: usize, to: &Address, what: &str) -> Result<(), isize> {
     let own = &get(description).socket;
@@ -31,20 +36,23 @@ pub fn check_inside(description: usize, to: &Address, what: &str) -> Result<(), 
     if bound(own, to).is_some() {
         return Ok(());
     }
-    let outside = if to.is_internet() {
-        !to.is_loopback() || stream && is_taken() && listens_outside(to.port())
-    } else {
-        !to.path().is_empty() && is_on_disk(to.path())
-    };
-    if outside {
+    if is_outside(to, stream && is_taken())? {
         unsupported(format_args!(
             "the program {what} {to}, which is outside of this process; only sockets within the program are supported"
         ));
     }
-    match to.is_internet() || !stream && bound(own, to).is_some() {
-        true => Ok(()),
-        false if to.path().is_empty() => Err(ECONNREFUSED),
-        false => Err(ENOENT),
+    Ok(())
+}
+
+/// Whether an address that is nobody's in this program is somebody else's. A path that nobody has is an error.
+pub fn is_outside(to: &Address, stream: bool) -> Result<bool, isize> {
+    if to.is_internet() {
+        return Ok(!to.is_loopback() || stream && listens_outside(to.port()));
+    }
+    match to.path() {
+        b"" => Err(ECONNREFUSED),
+        path if is_on_disk(path) => Ok(true),
+        _ => Err(ENOENT),
     }
 }
 
@@ -58,6 +66,8 @@ fn is_on_disk(path: &[u8]) -> bool {
 fn listens_outside(port: u16) -> bool {
     const ROOM: usize = 256 << 10;
     let buffer = world::allocate(ROOM);
+    // The kernel writes to it, and cannot do so while the page is as the snapshot has it.
+    super::super::kernel::writable(buffer, ROOM);
     let text = world::bytes(buffer, ROOM);
     let mut wanted = *b":0000 ";
     for (i, digit) in wanted[1..5].iter_mut().enumerate() {

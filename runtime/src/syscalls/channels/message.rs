@@ -9,7 +9,7 @@ use super::super::{Args, signals, turn};
 use super::address::Address;
 use super::buffers::Buffers;
 use super::socket::{State, Type};
-use super::{Kind, Use, event, found, get, lookup, of, queue, timer, touched};
+use super::{Kind, Use, event, found, get, lookup, of, peer, queue, timer, touched};
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_abi::outside::What;
 
@@ -90,7 +90,8 @@ fn from_socket(
 }
 
 /// Whether reading would not have to wait.
-pub fn is_readable(description: usize) -> bool {
+pub fn is_readable(description: usize, waits: bool) -> bool {
+    peer::listen(description, waits);
     let d = get(description);
     d.socket.is_shut_for_reading || d.inbox().is_none_or(|q| !q.is_empty() || (q.writers == 0 && ends(description)))
 }
@@ -120,8 +121,9 @@ fn stream(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) ->
     let mut done = 0;
     loop {
         let op = touched_inbox(description).op(OpKind::OutsideChange, What::Read, fd);
-        let is_ready = move || wanted == 0 || is_readable(description);
-        match wait(fd, description, op, may_not_wait(description, flags), &is_ready) {
+        let nonblocking = may_not_wait(description, flags);
+        let is_ready = move || wanted == 0 || is_readable(description, !nonblocking);
+        match wait(fd, description, op, nonblocking, &is_ready) {
             Err(_) if done > 0 => return Ok(done as isize),
             Err(error) => return Err(limited(description, error)),
             Ok(()) => {}
@@ -135,6 +137,9 @@ fn stream(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) ->
             queue.skip(part);
         }
         done += part;
+        if done == 0 && wanted > 0 && d.socket.error != 0 {
+            return Err(core::mem::take(&mut d.socket.error) as isize);
+        }
         if !all || part == 0 || done == wanted {
             return Ok(done as isize);
         }
@@ -157,7 +162,7 @@ fn datagram(
 ) -> Result<isize, isize> {
     let _use = Use::new(description);
     let op = touched_inbox(description).op(OpKind::OutsideChange, What::Read, fd);
-    let is_ready = move || is_readable(description) || get(description).socket.error != 0;
+    let is_ready = move || is_readable(description, false) || get(description).socket.error != 0;
     wait(fd, description, op, may_not_wait(description, flags), &is_ready)
         .map_err(|error| limited(description, error))?;
     let d = get(description);
@@ -264,6 +269,7 @@ fn write(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) -> 
         queue.push_from(part, buffers)?;
         queue.version += 1;
         queue::release(d.outbox);
+        peer::said(description);
         done += part;
         if done == total {
             return Ok(done as isize);

@@ -9,7 +9,9 @@
 //! that an operation can name any set of them (`poll`), and more than 16 of them are told apart only in part, which costs
 //! executions and nothing else. What was written happens before it is read.
 //!
-//! Not covered: descriptors sent through sockets, urgent data, anything outside of this process.
+//! Of what is outside of this process, streams to other processes are covered ([`peer`]).
+//!
+//! Not covered: descriptors sent through sockets, urgent data, datagrams to and from others.
 
 mod address;
 mod buffers;
@@ -19,6 +21,7 @@ mod lookup;
 mod message;
 mod names;
 mod options;
+mod peer;
 mod pipe;
 mod queue;
 mod ready;
@@ -27,9 +30,11 @@ mod timer;
 
 pub use epoll::{epoll_create, epoll_ctl, epoll_wait};
 pub use event::eventfd;
+pub use lookup::lonely;
 pub use message::{recvfrom, recvmsg, sendmsg, sendto};
 pub use names::{bind, getpeername, getsockname};
 pub use options::{getsockopt, setsockopt};
+pub use peer::{silent, undo};
 pub use pipe::pipe;
 pub use queue::Set;
 pub use ready::{Entry, look, objects, seen};
@@ -182,6 +187,7 @@ fn drop_use(description: usize) {
     }
     epoll::forget(description);
     socket::closing(description);
+    peer::closing(description);
     if let Some(inbox) = d.inbox() {
         inbox.readers = inbox.readers.saturating_sub(1);
         queue::changed(d.inbox);

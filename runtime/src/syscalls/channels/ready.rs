@@ -29,7 +29,7 @@ fn when(is: bool, events: u32) -> u32 {
 }
 
 /// What a description is ready for now.
-pub fn events(description: usize) -> u32 {
+pub fn events(description: usize, asked: u32) -> u32 {
     let found = match get(description).kind {
         Kind::PipeReader => pipe_reader(description),
         Kind::PipeWriter => pipe_writer(description),
@@ -39,7 +39,7 @@ pub fn events(description: usize) -> u32 {
         }
         Kind::Timer => when(get(description).timer.has_gone_off(), IN),
         Kind::Epoll => when(epoll::is_ready(description), IN),
-        Kind::Socket => socket(description),
+        Kind::Socket => socket(description, asked),
         Kind::Free => 0,
     };
     found | when(found & IN != 0, RDNORM) | when(found & OUT != 0, WRNORM)
@@ -55,10 +55,12 @@ fn pipe_writer(description: usize) -> u32 {
     when(queue.space() >= PIPE_BUF, OUT) | when(queue.readers == 0, ERR)
 }
 
-fn socket(description: usize) -> u32 {
+/// Only who asks for something to read has to wait for what comes from outside.
+fn socket(description: usize, asked: u32) -> u32 {
     let d = get(description);
     let error = when(d.socket.error != 0, ERR);
-    let readable = when(message::is_readable(description), IN);
+    let looks = asked & (IN | RDNORM | RDHUP) != 0;
+    let readable = when(looks && message::is_readable(description, asked & OUT == 0), IN);
     error
         | match (d.socket.state, d.socket.kind) {
             (State::Listening, _) => when(d.inbox().is_some_and(|q| !q.is_empty()), IN),
@@ -75,7 +77,7 @@ fn socket(description: usize) -> u32 {
 
 /// What the description behind a descriptor is ready for, of what was asked.
 pub fn look(fd: usize, asked: u32) -> u32 {
-    of(fd).map_or(0, |description| events(description) & (asked | ALWAYS))
+    of(fd).map_or(0, |description| events(description, asked) & (asked | ALWAYS))
 }
 
 /// The running thread has seen that it is ready: what made it so happened before.

@@ -1,8 +1,8 @@
 //! Sockets: making, connecting, accepting, shutting down.
 //!
 //! A connection is made when the client connects: the server's end waits in the listening socket's queue until it is
-//! accepted. What lies outside of the process is refused by name, except in the program's start, where such a socket
-//! becomes a real one.
+//! accepted. Streams to others are kept too ([`peer`]). Datagrams to others are refused by name, except in the program's start, where such
+//! a socket, or one to a path, becomes a real one.
 
 use super::super::descriptors::{self, kind, number};
 use super::super::errno::{
@@ -17,7 +17,7 @@ use super::address::{AF_INET, AF_INET6, AF_UNIX, Address};
 use super::queue::{self, Set};
 use super::{
     DescriptorKind, Kind, O_CLOEXEC, O_NONBLOCK, Use, channels, describe, drop_use, found, get, give, give_kernels,
-    lookup, message, names,
+    lookup, message, names, peer,
 };
 use crate::snapshot::is_taken;
 use symdpor_abi::op::OpKind;
@@ -51,6 +51,8 @@ pub struct Socket {
     pub state: State,
     pub family: u16,
     pub is_bound: bool,
+    /// The program has connected to it.
+    pub was_reached: bool,
     /// `SO_REUSEADDR` or `SO_REUSEPORT`.
     pub may_share: bool,
     pub is_shut_for_reading: bool,
@@ -63,6 +65,8 @@ pub struct Socket {
     pub send_limit: u64,
     pub address: Address,
     pub peer: Address,
+    /// How far the conversation with somebody outside is, or 0: see [`super::peer`].
+    pub conversation: u32,
 }
 
 impl Socket {
@@ -114,7 +118,7 @@ fn make(family: u16, kind: Type, flags: usize) -> Result<usize, isize> {
 }
 
 /// A queue that the description reads from.
-fn make_inbox(description: usize, writers: u16) -> Result<u16, isize> {
+pub fn make_inbox(description: usize, writers: u16) -> Result<u16, isize> {
     let d = get(description);
     d.inbox = queue::make(CAPACITY, d.socket.kind != Type::Stream)?;
     if let Some(queue) = d.inbox() {
@@ -216,7 +220,7 @@ pub fn connect(call: usize, args: Args) -> isize {
     real_or(call, args, |fd| {
         let description = found(fd)?;
         let to = Address::load(args[1], args[2])?;
-        if !is_taken() && is_outside(description, &to) {
+        if !is_taken() && is_outside(description, &to) && !(to.is_internet() && peer::is_possible(description)) {
             return Ok(become_real(fd, description, call, args));
         }
         if get(description).socket.kind == Type::Datagram {
@@ -271,7 +275,13 @@ fn connect_stream(fd: usize, description: usize, to: Address) -> Result<isize, i
         return Err(if own.is_internet() && error == EAGAIN { EINPROGRESS } else { error });
     }
     let Some(listener) = lookup::listening(&own, &to) else {
-        lookup::check_inside(description, &to, "connects to")?;
+        if !peer::is_possible(description) {
+            lookup::check_inside(description, &to, "connects to")?;
+        } else if peer::is_known(&to) || lookup::is_outside(&to, true)? {
+            names::bind_if_needed(description);
+            peer::connect(description, &to)?;
+            return if nonblocking && own.is_internet() { Err(EINPROGRESS) } else { Ok(0) };
+        }
         return Err(ECONNREFUSED);
     };
     names::bind_if_needed(description);
@@ -284,6 +294,7 @@ fn connect_stream(fd: usize, description: usize, to: Address) -> Result<isize, i
         queue.push(&(server as u16).to_le_bytes());
         queue.version += 1;
     }
+    get(listener).socket.was_reached = true;
     queue::release(get(listener).inbox);
     if nonblocking && own.is_internet() { Err(EINPROGRESS) } else { Ok(0) }
 }
@@ -360,6 +371,7 @@ pub fn shutdown(call: usize, args: Args) -> isize {
                 outbox.version += 1;
             }
             queue::release(d.outbox);
+            peer::finished(description);
             // It has no part in the queue any more.
             d.outbox = 0;
         }
