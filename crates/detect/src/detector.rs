@@ -185,6 +185,15 @@ impl Detector {
         self.access_granule(t, granule, bytes, kind)
     }
 
+    /// Whether anything near an address has been accessed, in this execution or one before: up to [`Detector::next_part`].
+    pub fn knows_part(&mut self, address: usize) -> bool {
+        self.shadow.existing(address).is_some()
+    }
+
+    pub fn next_part(address: usize) -> usize {
+        Shadow::next_leaf(address)
+    }
+
     #[inline(never)]
     fn access_range(&mut self, t: u16, address: usize, len: usize, kind: Kind) -> Option<Race> {
         let end = address.saturating_add(len);

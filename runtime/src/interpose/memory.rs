@@ -5,10 +5,12 @@ use crate::end::{self, Details};
 use crate::exec;
 use crate::footprint;
 use crate::init;
+use crate::races;
 use crate::snapshot;
 use crate::spin;
 use crate::stack;
 use symdpor_abi::channel::ErrorKind;
+use symdpor_detect::Detector;
 use symdpor_detect::heap::{Block, HeapError};
 
 const ENOMEM: i32 = 12;
@@ -46,11 +48,28 @@ fn release(block: usize) {
     if snapshot::is_taken()
         && let Some(size) = exec.heap.usable_size(block)
     {
-        access::write(block, size);
+        write_what_was_used(block, size);
         crate::accesses::frees();
     }
     if let Err(error) = exec::get().heap.free(exec.current, block, stack::here_id()) {
         report(error, block);
+    }
+}
+
+/// A free as a write to the whole block, but for large parts of it that nobody has ever accessed: there is nothing that it could
+/// conflict with, and whoever accesses them later uses freed memory.
+fn write_what_was_used(block: usize, size: usize) {
+    const LARGE: usize = 1 << 20;
+    if size < LARGE || !races::is_all() {
+        return access::write(block, size);
+    }
+    let (mut at, end) = (block, block + size);
+    while at < end {
+        let next = Detector::next_part(at).min(end);
+        if races::detector().knows_part(at) {
+            access::write(at, next - at);
+        }
+        at = next;
     }
 }
 
