@@ -129,7 +129,8 @@ pub enum AtomicKind {
     Cas = 3,
 }
 
-/// Bit of a `shape`: the access lies on a cycle of its function's control flow, so that the thread may be spinning there.
+/// Bit of a `shape`: the access lies on a cycle of its function's control flow, or the function is called on one in the same module, so
+/// that the thread may be spinning there.
 pub const ATOMIC_IN_LOOP: u32 = 1 << 23;
 
 /// `shape` argument of the atomic hooks: size in bytes | kind << 8 | order << 16 | failure order << 24, and

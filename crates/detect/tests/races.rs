@@ -235,3 +235,29 @@ fn without_memory_it_says_so() {
     detector.release(0, 0x1000);
     assert_eq!(detector.epoch(0), 0);
 }
+
+/// Accesses repeated in later steps, which begin epochs of their own, are known until something is released.
+#[test]
+fn what_was_made_before() {
+    let mut detector = Box::new(Detector::new());
+    detector.init(map_pages);
+    detector.begin_execution();
+    detector.thread_created(0, 1);
+    let at = PLACES[0];
+    assert!(!detector.has_made(1, at, 4, false));
+    assert_eq!(detector.read(1, at, 4), None);
+    detector.new_epoch(1);
+    assert!(detector.has_made(1, at, 4, false) && detector.has_made(1, at + 1, 2, false));
+    assert!(!detector.has_made(1, at, 8, false) && !detector.has_made(1, at, 4, true));
+    assert!(!detector.has_made(0, at, 4, false));
+    assert_eq!(detector.write(1, at, 4), None);
+    detector.new_epoch(1);
+    assert!(detector.has_made(1, at, 4, true) && detector.has_made(1, at, 4, false));
+    detector.release(1, PLACES[2]);
+    assert!(!detector.has_made(1, at, 4, true) && !detector.has_made(1, at, 4, false));
+    detector.begin_execution();
+    assert!(!detector.has_made(1, at, 4, true));
+    // Longer ones are not looked for.
+    assert_eq!(detector.write(0, at, 16), None);
+    assert!(detector.has_made(0, at, 8, true) && !detector.has_made(0, at, 16, true));
+}

@@ -11,7 +11,7 @@ pub struct Choice {
 }
 
 /// The first choices of an execution. After them the *default rule* chooses among the enabled threads that do not sleep:
-/// the thread of the last step if it is among them and its last operation was not a yield; otherwise the lowest-numbered
+/// the thread of the last step if it is among them and has not yielded in it; otherwise the lowest-numbered
 /// one above the thread of the last step after a yield, and the lowest-numbered one in all other cases. Alternative 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
