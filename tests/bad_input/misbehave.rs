@@ -36,8 +36,11 @@ fn calls_what_is_not_handled_yet() {
     let asynchronous = "pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);";
     let before = format!("{asynchronous} pthread_cancel(pthread_self());");
     let after = format!("pthread_cancel(pthread_self()); {asynchronous}");
-    let calls =
-        [(&*before, "pthread_setcanceltype"), (&*after, "pthread_setcanceltype"), ("mq_unlink(\"/symdpor\");", "mq_unlink")];
+    let calls = [
+        (&*before, "pthread_setcanceltype"),
+        (&*after, "pthread_setcanceltype"),
+        ("mq_unlink(\"/symdpor\");", "mq_unlink"),
+    ];
     for (call, name) in calls {
         misbehaves(&threaded(includes, "", call), 4, &[name]);
     }
