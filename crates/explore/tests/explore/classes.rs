@@ -66,7 +66,10 @@ fn is_plain(program: &Program) -> bool {
         )
     };
     let spins = |i: &Instr| i.spins_on() != [None, None];
-    !program.codes.iter().flatten().any(|i| undecided(i) || spins(i))
+    // A wait for a semaphore takes a post or is cancelled: what it touches is known only then.
+    let cancels = program.codes.iter().flatten().any(|i| matches!(i, Instr::Cancel(..)));
+    let takes = |i: &Instr| cancels && matches!(i, Instr::Acquire(..) | Instr::Take(..));
+    !program.codes.iter().flatten().any(|i| undecided(i) || spins(i) || takes(i))
 }
 
 fn wrong(program: &Program, limit: u64) -> Option<bool> {
