@@ -9,10 +9,11 @@ use std::time::Duration;
 use symdpor_abi::channel::{Header, Outcome};
 use symdpor_explore::{Checked, Explorer, SourceSets};
 use symdpor_trace::{Choice, End, Execution, Plan};
-use symdpor_worker::{Answer, Launch, Request, Settings, Trace, Worker, decode, install};
+use symdpor_worker::{Answer, Launch, Points, Request, Settings, Trace, Worker, decode, install};
 
 pub struct Repeat {
     worker: Worker,
+    points: Points,
     trace: Trace,
     execution: Execution,
 }
@@ -31,7 +32,7 @@ impl Repeat {
             Settings { launch, max_steps: 1 << 20, seed: 0, nondet: (0, 0), step_timeout: Duration::from_secs(10) };
         let execution =
             Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
-        Ok(Repeat { worker: Worker::new(settings), trace: Trace::default(), execution })
+        Ok(Repeat { worker: Worker::new(settings), points: Points::default(), trace: Trace::default(), execution })
     }
 
     /// One execution, which nobody looks at: worker and round trip alone.
@@ -40,10 +41,21 @@ impl Repeat {
     /// If the program does not end as it should.
     pub fn run(&mut self, plan: &Plan) -> (Outcome, Header) {
         let request = Request { plan, options: 0, watch: 0 };
-        match self.worker.run(request, &mut || false) {
-            Ok(Answer::Done(outcome @ (Outcome::Exited | Outcome::SleepBlocked), header)) => (outcome, header),
-            other => panic!("the program should have ended: {other:?}"),
+        loop {
+            match self.worker.run(request, &mut || false) {
+                Ok(Answer::Done(outcome @ (Outcome::Exited | Outcome::SleepBlocked), header)) => {
+                    return (outcome, header);
+                }
+                // It cannot go on before suspension points are described: once, and never again.
+                Ok(Answer::Done(Outcome::Asked, header)) if self.describe(&header) => {}
+                other => panic!("the program should have ended: {other:?}"),
+            }
         }
+    }
+
+    fn describe(&mut self, header: &Header) -> bool {
+        let channel = self.worker.channel_mut();
+        channel.is_some_and(|(channel, worker)| self.points.describe(channel, header, worker).is_ok_and(|new| new))
     }
 
     /// A whole search: how many executions it took.
