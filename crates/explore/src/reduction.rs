@@ -504,6 +504,9 @@ impl<S: Strategy> Reduction<S> {
     fn search(&mut self, last: &Execution) -> Option<Plan> {
         if let Some(symmetry) = &mut self.symmetry {
             symmetry.timer.next_execution();
+            let started = symmetry.timer.start();
+            symmetry.sweep(self.tree.depth());
+            symmetry.timer.stop(started);
         }
         let Some(waiting) = self.waiting.take() else {
             let analysed = self.analyse(last);

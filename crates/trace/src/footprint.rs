@@ -4,7 +4,7 @@ use crate::thread::ThreadId;
 use symdpor_abi::object::ObjectId;
 
 /// Plain accesses of one transition to neighbouring granules.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PlainAccess {
     pub thread: ThreadId,
     /// The first granule. [`ObjectId::NONE`] stands for memory that is not known: anything.

@@ -6,12 +6,14 @@ use crate::symmetry::order::Clock;
 use crate::symmetry::origin::{Origin, Via};
 use crate::symmetry::past::{Logged, Past, atomic_accesses, touches_memory};
 use crate::symmetry::rule::Rule;
-use crate::symmetry::summary::{Entry, PlainEntry, Summary};
+use crate::symmetry::summary::Summary;
+use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, PlainAccess, ThreadId, ThreadSet};
 
 /// The twin's branch.
 pub struct Branch<'a> {
     pub summary: &'a Summary,
+    pub tables: &'a Tables,
     /// Where it was explored, and who has moved since then.
     pub since: u32,
     pub moved: &'a ThreadSet,
@@ -78,25 +80,25 @@ impl View<'_> {
         // Exchanging twice changes nothing: so the one access is renamed, not all those of the branch.
         let access = self.exchange.access(&logged.access);
         let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
-        let summary = self.branch.summary;
+        let Branch { summary, tables, .. } = *self.branch;
         if (!logged.atomic || self.rule.mixed)
-            && summary.plain().iter().any(|e| conflicts(&e.access) && self.is_unordered(logged, e))
+            && summary.plain(tables).any(|(other, origin)| conflicts(other) && self.is_unordered(logged, other, origin))
         {
             return true;
         }
         if !logged.atomic && self.rule.mixed {
-            let touches = |e: &&Entry| touches_memory(&e.op) && self.branch.is_ahead(e.thread, &e.origin);
-            let ahead = summary.visible().iter().filter(touches);
-            let ops = ahead.flat_map(|e| atomic_accesses(e.thread, &e.op));
-            let mut others = ops.filter(conflicts);
+            let ahead = summary.visible(tables).filter(|(thread, op, origin)| {
+                touches_memory(op) && self.branch.is_ahead(*thread, tables.origin(*origin))
+            });
+            let mut others = ahead.flat_map(|(thread, op, _)| atomic_accesses(thread, op)).filter(conflicts);
             return others.any(|a| self.is_unknown(logged, self.exchange.thread(a.thread)));
         }
         false
     }
 
     /// Whether a plain access of the branch, with the threads exchanged, would not be ordered after the logged one.
-    fn is_unordered(&self, logged: &Logged, entry: &PlainEntry) -> bool {
-        let (by, of, origin) = (entry.access.thread, logged.access.thread, &entry.origin);
+    fn is_unordered(&self, logged: &Logged, access: &PlainAccess, origin: OriginId) -> bool {
+        let (by, of, origin) = (access.thread, logged.access.thread, self.branch.tables.origin(origin));
         if !self.is_unknown(logged, self.exchange.thread(by)) || !self.branch.is_ahead(by, origin) {
             return false;
         }

@@ -5,8 +5,9 @@
 use crate::history::History;
 use crate::symmetry::order::Order;
 use crate::symmetry::origin::TRACKED;
-use crate::symmetry::past::{Logged, Past, atomic_accesses};
+use crate::symmetry::past::{Past, atomic_accesses};
 use crate::symmetry::summary::Summary;
+use crate::symmetry::tables::Tables;
 use symdpor_trace::{Execution, Op, OpKind, PlainAccess, ThreadId, ThreadSet, saved};
 
 /// What the rest of a run of joins came to in an execution that was not cut off before its end. Which threads it joins
@@ -64,7 +65,7 @@ impl Past {
         position: usize,
         thread: ThreadId,
         results: bool,
-        summary: &mut Summary,
+        (summary, tables): (&mut Summary, &mut Tables),
         history: &History,
     ) {
         let run: Vec<Join> = self.run(thread, position as u32).copied().collect();
@@ -74,7 +75,7 @@ impl Past {
             summary.add_group(&targets);
             self.remember_run(thread, &run, history);
         } else {
-            self.accesses_of(position).filter(|a| a.thread == thread).for_each(|a| summary.add_between(a));
+            self.accesses_by(thread, position).for_each(|a| summary.add_between(&a, tables));
         }
         for join in before.iter().filter(|j| results && j.result != last.result) {
             summary.add_apart(join.target, last.target);
@@ -82,11 +83,21 @@ impl Past {
     }
 
     /// Adds a visible plain access to what lies between two joins, if it does.
-    pub fn plain_in_run(&self, position: usize, thread: ThreadId, op: &Op, summary: &mut Summary) {
+    pub fn plain_in_run(
+        &self,
+        position: usize,
+        thread: ThreadId,
+        op: &Op,
+        (summary, tables): (&mut Summary, &mut Tables),
+    ) {
+        if !is_plain(op.kind) {
+            return;
+        }
         let last = self.joins.iter().rev().find(|j| j.joiner == thread && (j.position as usize) < position);
-        if is_plain(op.kind) && last.is_some_and(|j| !j.closes) {
+        if last.is_some_and(|j| !j.closes) {
             let write = op.kind == OpKind::PlainStore;
-            summary.add_between(PlainAccess { thread, object: op.object, granules: 1, mask: op.mask, write });
+            let access = PlainAccess { thread, object: op.object, granules: 1, mask: op.mask, write };
+            summary.add_between(&access, tables);
         }
     }
 
@@ -105,7 +116,7 @@ impl Past {
             targets.insert(join.target);
             results |= join.result.is_some();
             if i > 0 {
-                between.extend(self.accesses_of(join.position as usize).filter(|a| a.thread == joiner));
+                between.extend(self.accesses_by(joiner, join.position as usize));
             }
             let Some(local) = self.local_before(joiner, join.position) else { continue };
             let known = self.runs.entry(local).or_insert_with(|| Run {
@@ -133,13 +144,13 @@ impl Past {
         &self,
         (thread, target): (ThreadId, ThreadId),
         ended: &ThreadSet,
-        summary: &mut Summary,
+        (summary, tables): (&mut Summary, &mut Tables),
         history: &History,
     ) {
         let open = |j: &&Join| !j.closes;
         let last = self.joins.iter().rev().find(|j| j.joiner == thread).filter(open).map(|j| j.position);
         let run: Vec<&Join> = last.map_or(Vec::new(), |p| self.run(thread, p).collect());
-        let inside = run.iter().flat_map(|j| self.accesses_of(j.position as usize)).filter(|a| a.thread == thread);
+        let inside = run.iter().flat_map(|j| self.accesses_by(thread, j.position as usize));
         let before: Vec<PlainAccess> = inside.collect();
         let owned: Vec<Join> = run.iter().map(|j| **j).collect();
         let plain = Past::has_plain(&owned, thread, history) || self.pending_plain(thread, &owned, history);
@@ -148,9 +159,9 @@ impl Past {
         let known = known.filter(|r| !r.results && !r.between.iter().any(|a| a.write));
         for other in ended.iter() {
             if joined && run.iter().any(|j| j.target == other) {
-                before.iter().for_each(|a| summary.add_between(*a));
+                before.iter().for_each(|a| summary.add_between(a, tables));
             } else if let Some(known) = known.filter(|r| r.targets.contains(other)) {
-                known.between.iter().for_each(|a| summary.add_between(*a));
+                known.between.iter().for_each(|a| summary.add_between(a, tables));
             } else {
                 summary.add_apart(target, other);
             }
@@ -166,19 +177,22 @@ impl Past {
     }
 
     /// Whether plain accesses between two joins of a run meet others, of the branch or from before it.
-    pub fn between_matters(&self, summary: &Summary) -> bool {
+    pub fn between_matters(&self, summary: &Summary, tables: &Tables) -> bool {
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
-        summary.between().iter().any(|between| {
-            let branch = summary.plain().iter().any(|e| conflicts(between, &e.access));
+        summary.between(tables).any(|between| {
+            let branch = summary.plain(tables).any(|(access, _)| conflicts(between, access));
             let visible = || {
-                let ops = summary.visible().iter().flat_map(|e| atomic_accesses(e.thread, &e.op));
-                ops.into_iter().any(|a| conflicts(between, &a))
+                let mut ops = summary.visible(tables).flat_map(|(thread, op, _)| atomic_accesses(thread, op));
+                ops.any(|a| conflicts(between, &a))
             };
             let known = component_of(&self.least, between.thread);
             let before = || {
-                let unknown = |l: &&Logged| l.epoch > known(l.access.thread);
-                self.accesses.iter().flatten().filter(unknown).any(|l| conflicts(between, &l.access))
+                self.accesses.iter().enumerate().any(|(of, log)| {
+                    let epoch = known(ThreadId(of as u16));
+                    let unknown = &log[log.partition_point(|l| l.epoch <= epoch)..];
+                    unknown.iter().any(|l| conflicts(between, &l.access))
+                })
             };
             branch || visible() || before()
         })

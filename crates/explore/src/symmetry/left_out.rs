@@ -7,16 +7,16 @@
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::origin::{Origin, TRACKED, Translated};
+use crate::symmetry::origin::{Origin, TRACKED};
 use crate::symmetry::past::Past;
-use std::rc::Rc;
+use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, ThreadId, ThreadSet};
 
 /// For each thread, one more than the position of the last of its events that is known; see [`Origin::after`].
 pub type After = [u32; TRACKED];
 
 /// Which order is meant.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Dependence,
     Races,
@@ -26,44 +26,63 @@ fn raise(after: &mut [u32], known: &After) {
     after.iter_mut().zip(known).for_each(|(mine, known)| *mine = (*mine).max(*known));
 }
 
+/// What is worked out for a state on demand. Kept to be used again for the next one.
+#[derive(Default)]
+pub struct Notes {
+    /// What each thread knows here, by both orders, the first one once it has begun.
+    known: Vec<Option<[After; 2]>>,
+    /// By the number of an origin, what it becomes for a thread and an order, and in which state.
+    exchanged: Vec<Option<Exchanged>>,
+    /// The number of the state.
+    state: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Exchanged {
+    state: u64,
+    thread: ThreadId,
+    by: By,
+    origin: OriginId,
+}
+
+impl Notes {
+    fn begin(&mut self) {
+        self.state += 1;
+        self.known.clear();
+    }
+
+    /// Numbers mean something else now.
+    pub fn forget(&mut self) {
+        self.exchanged.clear();
+    }
+}
+
 pub struct LeftOut<'a> {
     pub exchange: &'a Exchange,
     /// What the branch would begin with, and who would do it.
     first: (ThreadId, Op),
     /// Where the twin was explored, and who has moved since then.
-    pub since: u32,
-    pub moved: ThreadSet,
+    since: u32,
+    moved: ThreadSet,
     /// Here.
     position: u32,
     /// How many threads there are, of those that can be known of.
     threads: usize,
     past: &'a mut Past,
     history: &'a mut History,
-    /// What each thread knows here, by both orders, the first one once it has begun; filled as it is asked for.
-    known: Vec<Option<[After; 2]>>,
+    notes: &'a mut Notes,
     own_touched: Option<bool>,
-    translated: Translated<(ThreadId, By)>,
 }
 
 impl<'a> LeftOut<'a> {
-    pub fn new(skip: &'a Skip, past: &'a mut Past, history: &'a mut History) -> LeftOut<'a> {
+    pub fn new(skip: &'a Skip, past: &'a mut Past, history: &'a mut History, notes: &'a mut Notes) -> LeftOut<'a> {
         let Skip { exchange, since, actor, op, .. } = skip;
         let (since, first) = (*since, (*actor, *op));
         let moved = history.moved_since(since);
         let position = history.len() as u32;
-        LeftOut {
-            exchange,
-            first,
-            since: since as u32,
-            moved,
-            position,
-            threads: history.threads().min(TRACKED),
-            past,
-            history,
-            known: Vec::new(),
-            own_touched: None,
-            translated: Translated::default(),
-        }
+        let threads = history.threads().min(TRACKED);
+        notes.begin();
+        LeftOut { exchange, first, since: since as u32, moved, position, threads, past, history, notes, own_touched: None }
     }
 
     /// Whether something of the twin's branch is still to come.
@@ -72,20 +91,29 @@ impl<'a> LeftOut<'a> {
     }
 
     fn known(&mut self, thread: ThreadId, by: By) -> &After {
-        let at = thread.index();
-        if self.known.len() <= at {
-            self.known.resize(at + 1, None);
+        let (at, known) = (thread.index(), &mut self.notes.known);
+        if known.len() <= at {
+            known.resize(at + 1, None);
         }
         let first = (thread == self.first.0).then_some(&self.first.1);
-        let known = self.known[at].get_or_insert_with(|| self.past.known_by(thread, first, self.history));
+        let known = known[at].get_or_insert_with(|| self.past.known_by(thread, first, self.history));
         &known[by as usize]
     }
 
     /// The origin in the branch that is left out of what `thread` did in the twin's.
-    pub fn exchanged(&mut self, thread: ThreadId, origin: &Rc<Origin>, by: By) -> Rc<Origin> {
-        let mut translated = std::mem::take(&mut self.translated);
-        let exchanged = translated.get(origin, (thread, by), || self.exchange(thread, origin, by));
-        self.translated = translated;
+    pub fn exchanged(&mut self, thread: ThreadId, origin: OriginId, by: By, tables: &mut Tables) -> OriginId {
+        let (at, state) = (origin.index(), self.notes.state);
+        if let Some(Some(done)) = self.notes.exchanged.get(at)
+            && (done.state, done.thread, done.by) == (state, thread, by)
+        {
+            return done.origin;
+        }
+        let exchanged = self.exchange(thread, tables.origin(origin), by);
+        let exchanged = tables.origin_id(&exchanged);
+        if self.notes.exchanged.len() <= at {
+            self.notes.exchanged.resize(at + 1, None);
+        }
+        self.notes.exchanged[at] = Some(Exchanged { state, thread, by, origin: exchanged });
         exchanged
     }
 
@@ -93,8 +121,8 @@ impl<'a> LeftOut<'a> {
         let doer = self.exchange.thread(thread);
         let threads = self.threads;
         let mut after = *self.known(doer, by);
-        let mut gone_on = [false; TRACKED];
-        let mut goes_on = |t: ThreadId| _ = gone_on.get_mut(t.index()).map(|g| *g = true);
+        let mut gone_on = 0u32;
+        let mut goes_on = |t: ThreadId| gone_on |= 1u32.checked_shl(t.0.into()).unwrap_or(0);
         goes_on(doer);
         for t in origin.after(self.since, thread) {
             if !self.moved.contains(t) {
@@ -105,8 +133,10 @@ impl<'a> LeftOut<'a> {
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
-        for (mine, _) in after[..threads].iter_mut().zip(gone_on).filter(|(_, gone_on)| *gone_on) {
-            *mine = self.position + 1;
+        for (t, mine) in after[..threads].iter_mut().enumerate() {
+            if gone_on & 1 << t != 0 {
+                *mine = self.position + 1;
+            }
         }
         let numbers = (self.history.number(doer), self.history.number(thread));
         let objects = self.moved.is_empty().then_some(self.exchange);

@@ -6,7 +6,7 @@
 //! state on, but what came before relates differently to them, and others may tell them apart. `docs/soundness.md` has the
 //! rule that is used here, and the argument.
 //!
-//! - [`summary`]: what happened in the twin's branch.
+//! - [`summary`]: what happened in the twin's branch, as numbers of [`tables`].
 //! - [`exchange`]: the renaming of the twins.
 //! - [`left_out`]: the state in which a branch is left out.
 //! - [`order`]: what each thread knows of plain accesses.
@@ -24,17 +24,19 @@ mod past;
 pub mod rule;
 mod saved;
 mod summary;
+mod tables;
 pub mod timer;
 
 use crate::history::{History, Known, named_thread};
 use alike::Branch;
 use exchange::Exchange;
-use left_out::LeftOut;
+use left_out::{LeftOut, Notes};
 use past::{Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
-use summary::{Entry, Summary, plain_op};
+use summary::Summary;
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
+use tables::Tables;
 use timer::Timer;
 
 /// How often the rule was asked, and what it said.
@@ -97,12 +99,19 @@ pub enum Answer {
     Ask,
 }
 
+/// So many summaries are kept for their memory.
+const SPARE: usize = 64;
+
 pub struct Symmetry {
     rule: Rule,
     past: Past,
     nodes: Vec<Branches>,
     /// The summary of the part below the node that is looked at next.
     carry: Summary,
+    tables: Tables,
+    notes: Notes,
+    /// Summaries that are not needed any more: their memory is.
+    spare: Vec<Summary>,
     pub counters: Counters,
     pub timer: Timer,
 }
@@ -114,6 +123,9 @@ impl Symmetry {
             past: Past::default(),
             nodes: Vec::new(),
             carry: Summary::default(),
+            tables: Tables::default(),
+            notes: Notes::default(),
+            spare: Vec::new(),
             counters: Counters::default(),
             timer: Timer::default(),
         }
@@ -142,60 +154,87 @@ impl Symmetry {
 
     /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended.
     pub fn end(&mut self, pending: &[(ThreadId, Op)], ended: &ThreadSet, history: &mut History) {
-        self.carry = Summary::default();
+        self.carry.clear();
         if !self.past.has_twins() {
             return;
         }
         for (thread, op) in pending {
             if self.rule.pending && op.access().is_some() {
-                let origin = self.past.origin_of_pending(*thread, history);
-                self.carry.add_op(Entry { thread: *thread, op: plain_op(op), origin });
+                let origin = self.past.origin_of_pending(*thread, history, &mut self.tables);
+                self.carry.add_op(*thread, op, origin, &mut self.tables);
             }
             if let (true, OpKind::ThreadJoin, Some(target)) = (self.rule.pending_joins, op.kind, named_thread(op)) {
-                self.past.blocked_join((*thread, target), ended, &mut self.carry, history);
+                let carry = (&mut self.carry, &mut self.tables);
+                self.past.blocked_join((*thread, target), ended, carry, history);
             }
         }
     }
 
     /// Adds what lies below the node, and the step that leads there, to the node's current branch.
     pub fn absorb(&mut self, position: usize, thread: ThreadId, op: &Op, history: &History) {
-        let mut below = std::mem::take(&mut self.carry);
+        let mut below = std::mem::replace(&mut self.carry, self.spare.pop().unwrap_or_default());
         if !self.past.has_twins() {
             // As long as no two threads have been alike nobody asks.
             below.set_partial();
-            self.nodes[position].current.take_in(below);
-            return;
+            self.nodes[position].current.take_in(&mut below, &mut self.tables);
+            return self.put_back(below);
         }
-        if op.access().is_some() || op.is_global() {
-            let origin = self.past.origin(position, thread, history);
-            below.add_op(Entry { thread, op: plain_op(op), origin });
-        }
+        let counts = op.access().is_some() || op.is_global();
+        let event = (position, thread, Some(op).filter(|_| counts));
+        self.past.add_event(event, history, (&mut below, &mut self.tables));
         if op.kind == OpKind::AtomicSection {
             // What it did is not known in the detail that is needed.
             below.set_partial();
         }
-        self.past.add_accesses(position, history, &mut below);
-        if self.rule.joins && op.kind == OpKind::ThreadJoin {
-            self.past.joins(position, thread, self.rule.results, &mut below, history);
-        }
         if self.rule.joins {
-            self.past.plain_in_run(position, thread, op, &mut below);
+            let below = &mut below;
+            if op.kind == OpKind::ThreadJoin {
+                self.past.joins(position, thread, self.rule.results, (below, &mut self.tables), history);
+            }
+            self.past.plain_in_run(position, thread, op, (below, &mut self.tables));
         }
         // Memory that comes into being here has no past.
-        self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2));
+        self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2, &self.tables));
         if self.past.identifies(position) {
             below.add_group(&ThreadSet::from_iter([thread]));
         }
         if let (OpKind::ThreadCreate, Some(child)) = (op.kind, named_thread(op)) {
-            below.before_creation(child, thread);
+            below.before_creation(child, thread, &mut self.tables);
         }
         let node = &mut self.nodes[position];
         if let (OpKind::CondSignal | OpKind::FutexWake, Some(woken)) = (op.kind, named_thread(op)) {
-            node.current.merge(&below);
+            node.current.merge(&below, &mut self.tables);
             node.ways.push((woken, Rc::new(below)));
         } else {
-            node.current.take_in(below);
+            node.current.take_in(&mut below, &mut self.tables);
+            self.put_back(below);
         }
+    }
+
+    fn put_back(&mut self, mut summary: Summary) {
+        if self.spare.len() < SPARE {
+            summary.clear();
+            self.spare.push(summary);
+        }
+    }
+
+    /// Throws away what no summary has any more, if there is much. `depth`: how many nodes the current execution has.
+    pub fn sweep(&mut self, depth: usize) {
+        if !self.tables.is_full() {
+            return;
+        }
+        let mut sweep = self.tables.sweep();
+        self.nodes.truncate(depth);
+        for node in &mut self.nodes {
+            let Branches { current, ways, explored, total } = node;
+            let finished = ways.iter_mut().map(|w| &mut w.1).chain(explored.iter_mut().map(|e| &mut e.summary));
+            finished.for_each(|summary| Rc::make_mut(summary).sweep(&mut sweep));
+            current.sweep(&mut sweep);
+            total.sweep(&mut sweep);
+        }
+        self.carry.sweep(&mut sweep);
+        self.tables = sweep.finish();
+        self.notes.forget();
     }
 
     /// What would have come after the end of the execution was seen elsewhere.
@@ -234,28 +273,34 @@ impl Symmetry {
 
     /// A thread's branch has been explored in all ways.
     pub fn finish_branch(&mut self, position: usize, thread: ThreadId, op: Op) {
+        let fresh = self.spare.pop().unwrap_or_default();
         let node = &mut self.nodes[position];
         node.ways.clear();
-        let summary = Rc::new(std::mem::take(&mut node.current));
+        let summary = Rc::new(std::mem::replace(&mut node.current, fresh));
         node.explored.push(Explored { thread, op, summary });
     }
 
     /// All of a node's branches have been explored.
     pub fn finish_node(&mut self, position: usize) {
         let node = &mut self.nodes[position];
-        self.carry = std::mem::take(&mut node.total);
-        for explored in node.explored.drain(..) {
+        std::mem::swap(&mut self.carry, &mut node.total);
+        node.total.clear();
+        while let Some(explored) = self.nodes[position].explored.pop() {
             match Rc::try_unwrap(explored.summary) {
-                Ok(summary) => self.carry.take_in(summary),
-                Err(shared) => self.carry.merge(&shared),
+                Ok(mut summary) => {
+                    self.carry.take_in(&mut summary, &mut self.tables);
+                    self.put_back(summary);
+                }
+                Err(shared) => self.carry.merge(&shared, &mut self.tables),
             }
         }
     }
 
     /// Nothing is to be run from a node: all that could have been was left out.
     pub fn finish_blocked(&mut self, position: usize) {
-        let left_out = std::mem::take(&mut self.nodes[position].total);
-        self.carry.take_in(left_out);
+        let left_out = &mut self.nodes[position].total;
+        self.carry.take_in(left_out, &mut self.tables);
+        left_out.clear();
     }
 
     /// Takes the answer to a question asked in the state before `position`.
@@ -309,8 +354,11 @@ impl Symmetry {
         summary: Rc<Summary>,
         history: &mut History,
     ) -> Answer {
+        if !self.past.may_be_twins(twin, thread) || history.has_global() {
+            return Answer::No;
+        }
         // A waiter that may give up is like no other that has been woken, though neither has moved since it began to wait.
-        if history.has_global() || history.may_give_up(twin) != history.may_give_up(thread) {
+        if history.may_give_up(twin) != history.may_give_up(thread) {
             return Answer::No;
         }
         let exchange = match self.past.twins(twin, thread, position) {
@@ -323,12 +371,13 @@ impl Symmetry {
             return Answer::No;
         }
         self.past.catch_up(history);
-        if self.rule.joins && (summary.are_apart(twin, thread) || self.past.between_matters(&summary)) {
+        let matters = |past: &Past| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
+        if self.rule.joins && matters(&self.past) {
             self.counters.told_apart += 1;
             return Answer::No;
         }
         let moved = history.moved_since(since);
-        let branch = Branch { summary: &summary, since: since as u32, moved: &moved, history };
+        let branch = Branch { summary: &summary, tables: &self.tables, since: since as u32, moved: &moved, history };
         if !self.past.is_alike(&branch, &exchange, (actor, &op), &self.rule) {
             self.counters.past_differs += 1;
             return Answer::No;
@@ -350,39 +399,43 @@ impl Symmetry {
         }
         let moved = history.moved_since(skip.since);
         debug_assert!(position >= skip.since);
+        let (since, exchange) = (skip.since as u32, &skip.exchange);
         let (mut known, mut through) = (Vec::new(), Vec::new());
-        for entry in skip.summary.visible() {
-            let (origin, exchange) = (&entry.origin, &skip.exchange);
-            if origin.last <= history.number(entry.thread) {
+        for (thread, op, origin) in skip.summary.visible(&self.tables) {
+            let origin = self.tables.origin(origin);
+            if origin.last <= history.number(thread) {
                 continue;
             }
-            let before = origin.after(skip.since as u32, entry.thread).filter(|t| !moved.contains(*t));
+            let before = origin.after(since, thread).filter(|t| !moved.contains(*t));
             known.clear();
             known.extend(before.map(|t| exchange.thread(t)));
             // The operation itself is no crossing: what it acquires is what is asked for.
-            let via = origin.via(skip.since as u32).filter(|v| moved.is_empty() && v.object != entry.op.object);
+            let via = origin.via(since).filter(|v| moved.is_empty() && v.object != op.object);
             through.clear();
             through.extend(via.map(|v| exchange.object(v.object)));
-            let by = exchange.thread(entry.thread);
             let past = Known { threads: &known, objects: &through, first: (skip.actor, &skip.op) };
-            history.uncovered(by, &exchange.op(&entry.op), &past, races);
+            history.uncovered(exchange.thread(thread), &exchange.op(op), &past, races);
         }
     }
 
     /// Adds the way that was left out to its branch's summary.
     pub fn add_skipped_way(&mut self, position: usize, skip: &Skip, history: &mut History) {
-        let left_out = self.left_out(skip, history);
-        self.nodes[position].current.take_in(left_out);
+        let mut left_out = self.left_out(skip, history);
+        self.nodes[position].current.take_in(&mut left_out, &mut self.tables);
+        self.put_back(left_out);
     }
 
     /// Adds the branch that was left out to its node's summary.
     pub fn add_skipped(&mut self, position: usize, skip: &Skip, history: &mut History) {
-        let left_out = self.left_out(skip, history);
-        self.nodes[position].total.take_in(left_out);
+        let mut left_out = self.left_out(skip, history);
+        self.nodes[position].total.take_in(&mut left_out, &mut self.tables);
+        self.put_back(left_out);
     }
 
     fn left_out(&mut self, skip: &Skip, history: &mut History) -> Summary {
-        let mut state = LeftOut::new(skip, &mut self.past, history);
-        skip.summary.exchanged(&mut state)
+        let mut left_out = self.spare.pop().unwrap_or_default();
+        let mut state = LeftOut::new(skip, &mut self.past, history, &mut self.notes);
+        skip.summary.exchanged(&mut state, &mut self.tables, &mut left_out);
+        left_out
     }
 }

@@ -5,8 +5,7 @@
 //! the twins exchanged, too.
 
 use crate::symmetry::exchange::Exchange;
-use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use std::hash::{Hash, Hasher};
 use symdpor_abi::object::ObjectId;
 use symdpor_trace::{ThreadId, saved};
 
@@ -15,7 +14,7 @@ pub const TRACKED: usize = 16;
 const MAX_VIA: usize = 3;
 
 /// An object that the thread itself acquired, and the releases before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Via {
     pub object: ObjectId,
     /// The lowest byte.
@@ -37,13 +36,32 @@ pub struct Origin {
     pub last: u32,
 }
 
-impl Origin {
-    pub fn new(after: [u32; TRACKED], last: u32) -> Origin {
-        Origin { after, via: [Via::default(); MAX_VIA], last }
+/// By whole words: origins are looked up by their content all the time.
+impl Hash for Origin {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Origin { after, via, last } = self;
+        after.as_chunks::<2>().0.iter().for_each(|[low, high]| state.write_u64(pair(*low, *high)));
+        for via in via.iter().filter(|v| v.object != ObjectId::NONE) {
+            state.write_u64(via.object.0 ^ u64::from(via.byte));
+            state.write_u64(pair(via.acquired, via.released));
+        }
+        state.write_u32(*last);
     }
+}
 
+fn pair(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The objects that a thread has acquired last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acquired {
+    via: [Via; MAX_VIA],
+}
+
+impl Acquired {
     /// The latest come first. False if there is no room for more.
-    pub fn add_via(&mut self, via: Via) -> bool {
+    pub fn add(&mut self, via: Via) -> bool {
         let known = |v: &&mut Via| v.object == ObjectId::NONE || (v.object, v.byte) == (via.object, via.byte);
         match self.via.iter_mut().find(known) {
             Some(free) if free.object == ObjectId::NONE => *free = via,
@@ -52,8 +70,15 @@ impl Origin {
         }
         true
     }
+}
 
-    fn merge(&mut self, other: &Origin) {
+impl Origin {
+    pub fn new(after: [u32; TRACKED], acquired: &Acquired, last: u32) -> Origin {
+        Origin { after, via: acquired.via, last }
+    }
+
+    /// Several occurrences of the same.
+    pub fn merge(&mut self, other: &Origin) {
         self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         self.last = self.last.max(other.last);
         for mine in &mut self.via {
@@ -103,66 +128,17 @@ impl Origin {
         objects: Option<&Exchange>,
         (since, position): (u32, u32),
     ) -> Origin {
-        let mut moved = Origin::new(after, self.last);
-        if self.last != u32::MAX {
-            moved.last = (i64::from(self.last) - i64::from(then) + i64::from(now)).max(1) as u32;
-        }
+        let last = match self.last {
+            u32::MAX => u32::MAX,
+            last => (i64::from(last) - i64::from(then) + i64::from(now)).max(1) as u32,
+        };
+        let mut acquired = Acquired::default();
         // What was acquired from memory of its own was released elsewhere.
         let same = |v: &Via| objects.is_some_and(|e| e.object(v.object) == v.object);
         for via in self.via(since).filter(same) {
-            moved.add_via(Via { acquired: position, ..via });
+            acquired.add(Via { acquired: position, ..via });
         }
-        moved
-    }
-}
-
-/// Brings together the origins of several occurrences. Operations and accesses of one step have the same origin, of which there is one
-/// copy: what has been worked out for one of them serves the next.
-#[derive(Default)]
-pub struct Merger {
-    last: Option<[Rc<Origin>; 3]>,
-}
-
-impl Merger {
-    pub fn merge(&mut self, mine: &mut Rc<Origin>, other: &Rc<Origin>) {
-        if Rc::ptr_eq(mine, other) {
-            return;
-        }
-        if let Some([a, b, merged]) = &self.last
-            && Rc::ptr_eq(a, mine)
-            && Rc::ptr_eq(b, other)
-        {
-            *mine = merged.clone();
-            return;
-        }
-        let mut merged = **mine;
-        merged.merge(other);
-        let merged = if merged == **mine { mine.clone() } else { Rc::new(merged) };
-        self.last = Some([mine.clone(), other.clone(), merged.clone()]);
-        *mine = merged;
-    }
-}
-
-/// What origins become in another view of them, each copy once. `K`: what it depends on besides.
-pub struct Translated<K>(FxHashMap<(*const Origin, K), Translation>);
-
-/// The original is kept along with it, so that nothing else gets its address meanwhile.
-struct Translation {
-    _original: Rc<Origin>,
-    translated: Rc<Origin>,
-}
-
-impl<K> Default for Translated<K> {
-    fn default() -> Self {
-        Translated(FxHashMap::default())
-    }
-}
-
-impl<K: Eq + std::hash::Hash> Translated<K> {
-    pub fn get(&mut self, origin: &Rc<Origin>, key: K, new: impl FnOnce() -> Origin) -> Rc<Origin> {
-        let entry = self.0.entry((Rc::as_ptr(origin), key));
-        let new = || Translation { _original: origin.clone(), translated: Rc::new(new()) };
-        entry.or_insert_with(new).translated.clone()
+        Origin::new(after, &acquired, last)
     }
 }
 

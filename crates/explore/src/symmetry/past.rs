@@ -5,8 +5,9 @@ use crate::symmetry::exchange::{Exchange, Pair};
 use crate::symmetry::joins::{Join, Run, closes};
 use crate::symmetry::left_out::After;
 use crate::symmetry::order::{Bound, Order, after_epoch, op_epoch, tail_epoch};
-use crate::symmetry::origin::{Origin, TRACKED};
+use crate::symmetry::origin::{Acquired, Origin, TRACKED};
 use crate::symmetry::summary::Summary;
+use crate::symmetry::tables::{OriginId, Tables};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
@@ -181,6 +182,11 @@ impl Past {
         self.locals.get(thread.index())?.last().filter(|l| l.state.is_known())
     }
 
+    /// Whether two threads have the same local state: a quick no.
+    pub fn may_be_twins(&self, one: ThreadId, other: ThreadId) -> bool {
+        matches!((self.local(one), self.local(other)), (Some(a), Some(b)) if a.state == b.state)
+    }
+
     /// Whether two threads are twins in the state before `position`.
     pub fn twins(&self, one: ThreadId, other: ThreadId, position: usize) -> Twins {
         let (Some(a), Some(b)) = (self.local(one), self.local(other)) else { return Twins::No };
@@ -216,29 +222,49 @@ impl Past {
         self.events.get(position).is_some_and(|e| e.identified)
     }
 
-    /// The plain accesses of the event at `position`.
-    pub fn accesses_of(&self, position: usize) -> impl Iterator<Item = PlainAccess> + '_ {
+    /// The plain accesses of a thread in the event at `position`.
+    pub fn accesses_by(&self, thread: ThreadId, position: usize) -> impl Iterator<Item = PlainAccess> + '_ {
         let epoch = tail_epoch(position);
-        self.accesses.iter().flat_map(move |list| {
-            let start = list.partition_point(|l| l.epoch < epoch);
-            list[start..].iter().take_while(move |l| l.epoch == epoch).filter(|l| !l.atomic).map(|l| l.access)
-        })
+        let list = self.accesses.get(thread.index()).map_or(&[][..], |list| list);
+        let start = list.partition_point(|l| l.epoch < epoch);
+        list[start..].iter().take_while(move |l| l.epoch == epoch).filter(|l| !l.atomic).map(|l| l.access)
     }
 
-    /// Where the event at `position`, which is the last one of the history, comes from: by the order of dependence.
-    pub fn origin(&mut self, position: usize, thread: ThreadId, history: &History) -> Rc<Origin> {
-        let mut after = [0; TRACKED];
-        history.after(position, &mut after);
-        Rc::new(self.complete(after, thread, history))
+    /// Adds the event at `position`, which is the last one of the history, with its plain accesses. `op`: if its operation counts.
+    pub fn add_event(
+        &mut self,
+        (position, thread, op): (usize, ThreadId, Option<&Op>),
+        history: &History,
+        (summary, tables): (&mut Summary, &mut Tables),
+    ) {
+        catch_up(&mut self.least, history);
+        let acquired = self.acquired(thread, history);
+        if let Some(op) = op {
+            // By the order of dependence.
+            let mut after = [0; TRACKED];
+            history.after(position, &mut after);
+            let origin = self.complete(after, thread, &acquired, history);
+            summary.add_op(thread, op, tables.origin_id(&origin), tables);
+        }
+        let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
+        for of in (0..self.accesses.len()).map(|t| ThreadId(t as u16)) {
+            if any(&self.accesses[of.index()]) {
+                let acquired = if of == thread { acquired } else { self.acquired(of, history) };
+                let after = self.least.clock(of).map(after_epoch);
+                let origin = tables.origin_id(&self.complete(after, of, &acquired, history));
+                self.accesses_by(of, position).for_each(|a| summary.add_access(&a, origin, tables));
+            }
+        }
     }
 
-    /// The same of an operation that is pending at the end.
-    pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History) -> Rc<Origin> {
+    /// Where an operation comes from that is pending at the end.
+    pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History, tables: &mut Tables) -> OriginId {
         let mut after = [0; TRACKED];
         history.past_of(thread, None, &mut after);
-        let mut origin = self.complete(after, thread, history);
+        catch_up(&mut self.least, history);
+        let mut origin = self.complete(after, thread, &self.acquired(thread, history), history);
         origin.last += 1;
-        Rc::new(origin)
+        tables.origin_id(&origin)
     }
 
     /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
@@ -255,35 +281,24 @@ impl Past {
         })
     }
 
-    fn complete(&mut self, after: [u32; TRACKED], thread: ThreadId, history: &History) -> Origin {
-        catch_up(&mut self.least, history);
+    fn complete(&self, after: [u32; TRACKED], thread: ThreadId, acquired: &Acquired, history: &History) -> Origin {
         let known = after;
         let mut after = after;
         self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
-        let mut origin = Origin::new(after, history.number(thread));
+        Origin::new(after, acquired, history.number(thread))
+    }
+
+    /// What the thread has acquired last, by the order of races, which has caught up.
+    fn acquired(&self, thread: ThreadId, history: &History) -> Acquired {
+        let mut acquired = Acquired::default();
         for position in history.events_of(thread).iter().rev().take(LOOK_BACK) {
             if let Some(via) = self.least.acquired_at(*position as usize)
-                && !origin.add_via(via)
+                && !acquired.add(via)
             {
                 break;
             }
         }
-        origin
-    }
-
-    /// Adds the plain accesses of the event at `position`, which is the last one of the history.
-    pub fn add_accesses(&mut self, position: usize, history: &History, summary: &mut Summary) {
-        let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
-        for thread in 0..self.accesses.len() {
-            if !any(&self.accesses[thread]) {
-                continue;
-            }
-            let thread = ThreadId(thread as u16);
-            catch_up(&mut self.least, history);
-            let after = self.least.clock(thread).map(after_epoch);
-            let origin = Rc::new(self.complete(after, thread, history));
-            summary.add_accesses(self.accesses_of(position).filter(|a| a.thread == thread), &origin);
-        }
+        acquired
     }
 
     /// The blocks that the event at `position` has allocated.

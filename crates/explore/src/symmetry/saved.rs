@@ -5,7 +5,9 @@
 
 use super::past::Past;
 use super::rule::Rule;
+use super::left_out::Notes;
 use super::summary::Summary;
+use super::tables::Tables;
 use super::timer::Timer;
 use super::{Branches, Counters, Explored, Symmetry};
 use symdpor_trace::saved;
@@ -18,8 +20,10 @@ saved!(Branches { current, ways, explored, total });
 impl Symmetry {
     /// `depth`: how many nodes the current execution has.
     pub fn save(&self, depth: usize, into: &mut Vec<u8>) {
-        let Symmetry { rule: _, past, nodes, carry, counters, timer } = self;
+        // Notes and spare memory are no knowledge.
+        let Symmetry { rule: _, past, nodes, carry, tables, notes: _, spare: _, counters, timer } = self;
         past.save(into);
+        tables.save(into);
         let nodes = &nodes[..nodes.len().min(depth)];
         nodes.len().save(into);
         nodes.iter().for_each(|n| n.save(into));
@@ -30,10 +34,22 @@ impl Symmetry {
 
     /// The clock is that of `self`, and so is the rule.
     pub fn load(&self, from: &mut Reader<'_>) -> Option<Symmetry> {
-        let (past, nodes) = (Past::load(from)?, Vec::load(from)?);
+        let (past, tables): (Past, Tables) = <_>::load(from)?;
+        let nodes: Vec<Branches> = Vec::load(from)?;
         let (carry, counters): (Summary, Counters) = <_>::load(from)?;
         let timer: Timer = self.timer.load(from)?;
         let rule: Rule = self.rule;
-        Some(Symmetry { rule, past, nodes, carry, counters, timer })
+        let sound = carry.fits(&tables) && nodes.iter().all(|n| n.fits(&tables));
+        let (notes, spare) = (Notes::default(), Vec::new());
+        Some(Symmetry { rule, past, nodes, carry, tables, notes, spare, counters, timer }).filter(|_| sound)
+    }
+}
+
+impl Branches {
+    fn fits(&self, tables: &Tables) -> bool {
+        let Branches { current, ways, explored, total } = self;
+        let finished = ways.iter().map(|w| &w.1).chain(explored.iter().map(|e| &e.summary));
+        let mut finished = finished;
+        finished.all(|summary| summary.fits(tables)) && current.fits(tables) && total.fits(tables)
     }
 }

@@ -2,33 +2,17 @@
 //!
 //! A branch that is left out because its twin's was explored would have shown races with the events before the branching
 //! point. Which ones follows from this summary, with the twins exchanged.
+//!
+//! All is kept by its number in [`Tables`].
 
 use crate::symmetry::left_out::{By, LeftOut};
-use crate::symmetry::origin::{Merger, Origin, Translated};
-use std::cmp::Ordering;
-use std::rc::Rc;
+use crate::symmetry::tables::{AccessId, OpId, OriginId, Sweep, Tables};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet, saved};
 
 /// More plain accesses than this are taken for accesses to anything.
 const MAX_PLAIN: usize = 2048;
-
-/// A visible operation, however often it occurs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
-    pub thread: ThreadId,
-    pub op: Op,
-    /// By the order that dependence gives.
-    pub origin: Rc<Origin>,
-}
-
-impl Entry {
-    fn key(&self) -> (u16, u64, u8, u8, u8, u64, u32) {
-        let op = &self.op;
-        (self.thread.0, op.object.0, op.kind as u8, op.mask, op.mask2, op.object2.0, op.arg)
-    }
-}
 
 /// An operation without what does not matter to whether it conflicts with others.
 pub fn plain_op(op: &Op) -> Op {
@@ -41,129 +25,111 @@ pub fn plain_op(op: &Op) -> Op {
     Op { order: 0, arg: if tried { TRIED } else { 0 }, ..*op }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PlainEntry {
-    pub access: PlainAccess,
-    /// By the order that races are judged by.
-    pub origin: Rc<Origin>,
-}
-
-impl PlainEntry {
-    fn key(&self) -> (u16, u64, u32, u8, bool) {
-        access_key(&self.access)
-    }
-}
-
-fn access_key(a: &PlainAccess) -> (u16, u64, u32, u8, bool) {
-    (a.thread.0, a.object.0, a.granules, a.mask, a.write)
-}
+/// Each once, in the order of their numbers, with where it comes from, however often it occurs.
+type Occurrences<K> = Vec<(K, OriginId)>;
 
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Summary {
-    /// Sorted, each once.
-    visible: Vec<Entry>,
-    plain: Vec<PlainEntry>,
+    /// Visible operations. Their origins are by the order that dependence gives.
+    visible: Occurrences<OpId>,
+    /// Plain accesses. Their origins are by the order that races are judged by.
+    plain: Occurrences<AccessId>,
     /// Sorted: pairs that are told apart, the lower first.
     apart: Vec<(ThreadId, ThreadId)>,
     /// Threads in such a set are told apart from all that are not.
     groups: Vec<ThreadSet>,
-    /// Plain accesses of a thread between two joins of a run.
-    between: Vec<PlainAccess>,
+    /// Plain accesses of a thread between two joins of a run, sorted.
+    between: Vec<AccessId>,
     /// Something is missing, because nobody was going to ask for it.
     partial: bool,
 }
 
 /// Puts one into a sorted list.
-fn insert<T, K: Ord>(into: &mut Vec<T>, item: T, key: impl Fn(&T) -> K, both: impl FnOnce(&mut T, &T)) {
-    match into.binary_search_by(|x| key(x).cmp(&key(&item))) {
-        Ok(at) => both(&mut into[at], &item),
-        Err(at) => into.insert(at, item),
+fn insert<T: Ord>(into: &mut Vec<T>, item: T) {
+    if let Err(at) = into.binary_search(&item) {
+        into.insert(at, item);
     }
 }
 
-/// Puts the members of a sorted list into another.
-fn unite<T: Clone, K: Ord>(into: &mut Vec<T>, from: &[T], key: impl Fn(&T) -> K, mut both: impl FnMut(&mut T, &T)) {
-    if into.is_empty() {
-        into.extend_from_slice(from);
-        return;
+fn add<K: Copy + Ord>(into: &mut Occurrences<K>, (key, origin): (K, OriginId), tables: &mut Tables) {
+    match into.binary_search_by_key(&key, |o| o.0) {
+        Ok(at) => into[at].1 = tables.merge(into[at].1, origin),
+        Err(at) => into.insert(at, (key, origin)),
     }
-    let mut missing = Vec::new();
-    let mut i = 0;
-    for item in from {
-        let wanted = key(item);
-        let order = loop {
-            match into.get(i).map(|mine| key(mine).cmp(&wanted)) {
-                Some(Ordering::Less) => i += 1,
-                order => break order,
+}
+
+/// Puts what occurs in one part of the tree to what occurs in another.
+fn unite<K: Copy + Ord>(into: &mut Occurrences<K>, from: &[(K, OriginId)], tables: &mut Tables) {
+    let (mut i, mut missing) = (0, 0);
+    for &(key, origin) in from {
+        while into.get(i).is_some_and(|mine| mine.0 < key) {
+            i += 1;
+        }
+        match into.get_mut(i).filter(|mine| mine.0 == key) {
+            Some(mine) => mine.1 = tables.merge(mine.1, origin),
+            None => missing += 1,
+        }
+    }
+    if missing > 0 {
+        interleave(into, from, missing);
+    }
+}
+
+/// Puts the members of one list that another lacks into it, from the end on, so that each moves once.
+fn interleave<K: Copy + Ord>(into: &mut Occurrences<K>, from: &[(K, OriginId)], missing: usize) {
+    let mut mine = into.len();
+    let mut rest = from.iter().rev().peekable();
+    into.resize(mine + missing, from[0]);
+    let mut end = into.len();
+    while mine < end {
+        end -= 1;
+        let Some(&&next) = rest.peek() else { break };
+        if mine > 0 && into[mine - 1].0 >= next.0 {
+            if into[mine - 1].0 == next.0 {
+                rest.next();
             }
-        };
-        match order {
-            Some(Ordering::Equal) => both(&mut into[i], item),
-            _ => missing.push((i, item)),
+            into[end] = into[mine - 1];
+            mine -= 1;
+        } else {
+            into[end] = next;
+            rest.next();
         }
     }
-    interleave(into, &missing);
-}
-
-/// Puts each item before the member at its place. Places come in order.
-fn interleave<T: Clone>(into: &mut Vec<T>, missing: &[(usize, &T)]) {
-    let [(first, _), ..] = missing else { return };
-    let rest = into.split_off(*first);
-    into.reserve(rest.len() + missing.len());
-    let mut missing = missing.iter().peekable();
-    for (place, item) in (*first..).zip(rest) {
-        while let Some((_, new)) = missing.next_if(|(at, _)| *at == place) {
-            into.push((*new).clone());
-        }
-        into.push(item);
-    }
-    into.extend(missing.map(|(_, new)| (*new).clone()));
-}
-
-fn unite_visible(into: &mut Vec<Entry>, from: &[Entry]) {
-    let mut merger = Merger::default();
-    unite(into, from, Entry::key, |mine, other| merger.merge(&mut mine.origin, &other.origin));
-}
-
-fn unite_plain(into: &mut Vec<PlainEntry>, from: &[PlainEntry]) {
-    let mut merger = Merger::default();
-    unite(into, from, PlainEntry::key, |mine, other| merger.merge(&mut mine.origin, &other.origin));
 }
 
 impl Summary {
-    pub fn visible(&self) -> &[Entry] {
-        &self.visible
+    pub fn visible<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (ThreadId, &'a Op, OriginId)> {
+        self.visible.iter().map(|&(id, origin)| {
+            let (thread, op) = tables.op(id);
+            (*thread, op, origin)
+        })
     }
 
-    pub fn plain(&self) -> &[PlainEntry] {
-        &self.plain
+    pub fn plain<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (&'a PlainAccess, OriginId)> {
+        self.plain.iter().map(|&(id, origin)| (tables.access(id), origin))
     }
 
-    pub fn between(&self) -> &[PlainAccess] {
-        &self.between
+    pub fn between<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = &'a PlainAccess> {
+        self.between.iter().map(|&id| tables.access(id))
     }
 
-    pub fn add_op(&mut self, entry: Entry) {
-        let both = |mine: &mut Entry, other: &Entry| Merger::default().merge(&mut mine.origin, &other.origin);
-        insert(&mut self.visible, entry, Entry::key, both);
+    pub fn add_op(&mut self, thread: ThreadId, op: &Op, origin: OriginId, tables: &mut Tables) {
+        let id = tables.op_id(thread, &plain_op(op));
+        add(&mut self.visible, (id, origin), tables);
     }
 
-    /// Adds plain accesses that come after the same events.
-    pub fn add_accesses(&mut self, accesses: impl Iterator<Item = PlainAccess>, origin: &Rc<Origin>) {
-        let entry = |access| PlainEntry { access, origin: origin.clone() };
-        let mut entries: Vec<PlainEntry> = accesses.map(entry).collect();
-        entries.sort_unstable_by_key(PlainEntry::key);
-        entries.dedup_by_key(|e| e.key());
-        unite_plain(&mut self.plain, &entries);
+    pub fn add_access(&mut self, access: &PlainAccess, origin: OriginId, tables: &mut Tables) {
+        let id = tables.access_id(access);
+        add(&mut self.plain, (id, origin), tables);
     }
 
-    pub fn add_between(&mut self, access: PlainAccess) {
-        insert(&mut self.between, access, access_key, |_, _| {});
+    pub fn add_between(&mut self, access: &PlainAccess, tables: &mut Tables) {
+        insert(&mut self.between, tables.access_id(access));
     }
 
     pub fn add_apart(&mut self, x: ThreadId, y: ThreadId) {
         if x != y {
-            insert(&mut self.apart, (x.min(y), x.max(y)), |p| *p, |_, _| {});
+            insert(&mut self.apart, (x.min(y), x.max(y)));
         }
     }
 
@@ -179,12 +145,12 @@ impl Summary {
             || self.groups.iter().any(|g| g.contains(x) != g.contains(y))
     }
 
-    /// The same as [`Summary::merge`], without a copy where there is nothing yet.
-    pub fn take_in(&mut self, other: Summary) {
+    /// The same as [`Summary::merge`], without a copy where there is nothing yet. What is left of the other is of no use.
+    pub fn take_in(&mut self, other: &mut Summary, tables: &mut Tables) {
         if self.is_empty() {
-            *self = other;
+            std::mem::swap(self, other);
         } else {
-            self.merge(&other);
+            self.merge(other, tables);
         }
     }
 
@@ -192,6 +158,16 @@ impl Summary {
         let Summary { visible, plain, apart, groups, between, partial } = self;
         let nothing = visible.is_empty() && plain.is_empty() && apart.is_empty() && groups.is_empty();
         nothing && between.is_empty() && !partial
+    }
+
+    pub fn clear(&mut self) {
+        let Summary { visible, plain, apart, groups, between, partial } = self;
+        visible.clear();
+        plain.clear();
+        apart.clear();
+        groups.clear();
+        between.clear();
+        *partial = false;
     }
 
     pub fn set_partial(&mut self) {
@@ -202,103 +178,134 @@ impl Summary {
         self.partial
     }
 
-    pub fn merge(&mut self, other: &Summary) {
+    pub fn merge(&mut self, other: &Summary, tables: &mut Tables) {
         self.partial |= other.partial;
-        unite_visible(&mut self.visible, &other.visible);
-        unite_plain(&mut self.plain, &other.plain);
-        unite(&mut self.apart, &other.apart, |p| *p, |_, _| {});
-        unite(&mut self.between, &other.between, access_key, |_, _| {});
+        unite(&mut self.visible, &other.visible, tables);
+        unite(&mut self.plain, &other.plain, tables);
+        other.apart.iter().for_each(|pair| insert(&mut self.apart, *pair));
+        other.between.iter().for_each(|access| insert(&mut self.between, *access));
         other.groups.iter().for_each(|g| self.add_group(g));
-        self.limit();
+        self.limit(tables);
     }
 
-    fn limit(&mut self) {
+    fn limit(&mut self, tables: &mut Tables) {
         if self.plain.len() > MAX_PLAIN {
-            let all = std::mem::take(&mut self.plain);
-            for mut entry in all {
-                anything(&mut entry.access);
-                unite_plain(&mut self.plain, &[entry]);
+            for (id, origin) in std::mem::take(&mut self.plain) {
+                let any = tables.access_id(&anything(tables.access(id)));
+                add(&mut self.plain, (any, origin), tables);
             }
         }
         if self.between.len() > MAX_PLAIN {
-            self.between.iter_mut().for_each(anything);
-            self.between.dedup();
+            for id in std::mem::take(&mut self.between) {
+                insert(&mut self.between, tables.access_id(&anything(tables.access(id))));
+            }
         }
     }
 
     /// The summary of the branch that is left out. What happened before is left out of it.
-    pub fn exchanged(&self, state: &mut LeftOut<'_>) -> Summary {
+    pub fn exchanged(&self, state: &mut LeftOut<'_>, tables: &mut Tables, into: &mut Summary) {
         let exchange = state.exchange;
-        let mut visible = Vec::with_capacity(self.visible.len());
-        for entry in &self.visible {
-            if state.is_ahead(entry.thread, &entry.origin) {
-                let origin = state.exchanged(entry.thread, &entry.origin, By::Dependence);
-                visible.push(Entry { thread: exchange.thread(entry.thread), op: exchange.op(&entry.op), origin });
+        into.clear();
+        for &(id, origin) in &self.visible {
+            let (thread, op) = *tables.op(id);
+            if state.is_ahead(thread, tables.origin(origin)) {
+                let id = tables.op_id(exchange.thread(thread), &exchange.op(&op));
+                into.visible.push((id, state.exchanged(thread, origin, By::Dependence, tables)));
             }
         }
-        visible.sort_unstable_by_key(Entry::key);
-        let mut plain = Vec::with_capacity(self.plain.len());
-        for entry in &self.plain {
-            if state.is_ahead(entry.access.thread, &entry.origin) {
-                let origin = state.exchanged(entry.access.thread, &entry.origin, By::Races);
-                plain.push(PlainEntry { access: exchange.access(&entry.access), origin });
+        into.visible.sort_unstable();
+        for &(id, origin) in &self.plain {
+            let access = *tables.access(id);
+            if state.is_ahead(access.thread, tables.origin(origin)) {
+                let id = tables.access_id(&exchange.access(&access));
+                into.plain.push((id, state.exchanged(access.thread, origin, By::Races, tables)));
             }
         }
-        plain.sort_unstable_by_key(PlainEntry::key);
-        let mut between: Vec<PlainAccess> = self.between.iter().map(|a| exchange.access(a)).collect();
-        between.sort_unstable_by_key(access_key);
+        into.plain.sort_unstable();
+        for &id in &self.between {
+            let access = exchange.access(tables.access(id));
+            into.between.push(tables.access_id(&access));
+        }
+        into.between.sort_unstable();
         let pair = |&(x, y): &(ThreadId, ThreadId)| {
             let (x, y) = (exchange.thread(x), exchange.thread(y));
             (x.min(y), x.max(y))
         };
-        let mut apart: Vec<_> = self.apart.iter().map(pair).collect();
-        apart.sort_unstable();
-        let groups = self.groups.iter().map(|g| exchange.threads(g)).collect();
-        Summary { visible, plain, apart, groups, between, partial: self.partial }
+        into.apart.extend(self.apart.iter().map(pair));
+        into.apart.sort_unstable();
+        into.groups.extend(self.groups.iter().map(|g| exchange.threads(g)));
+        into.partial = self.partial;
     }
 
     /// Leaves out what happens to a block of memory.
-    pub fn forget(&mut self, start: ObjectId, bytes: u64) {
+    pub fn forget(&mut self, start: ObjectId, bytes: u64, tables: &Tables) {
         let inside = |o: ObjectId| o.0.wrapping_sub(start.0) < bytes.max(1);
-        self.plain.retain(|e| !inside(e.access.object));
-        self.between.retain(|a| !inside(a.object));
+        self.plain.retain(|&(id, _)| !inside(tables.access(id).object));
+        self.between.retain(|&id| !inside(tables.access(id).object));
         let inside = |o: ObjectId| inside(o.memory());
-        self.visible.retain(|e| !inside(e.op.object) || (e.op.object2 != ObjectId::NONE && !inside(e.op.object2)));
+        self.visible.retain(|&(id, _)| {
+            let (_, op) = tables.op(id);
+            !inside(op.object) || (op.object2 != ObjectId::NONE && !inside(op.object2))
+        });
     }
 
     /// The summary as seen from before `child` was created: what it does is its creator's doing.
-    pub fn before_creation(&mut self, child: ThreadId, creator: ThreadId) {
-        let mut translated = Translated::default();
-        let mut before = |origin: &mut Rc<Origin>, by_child: bool| {
-            *origin = translated.get(origin, by_child, || origin.before_creation(child, by_child));
+    pub fn before_creation(&mut self, child: ThreadId, creator: ThreadId, tables: &mut Tables) {
+        let before = |origin: OriginId, by_child: bool, tables: &mut Tables| {
+            let before = tables.origin(origin).before_creation(child, by_child);
+            tables.origin_id(&before)
         };
-        self.visible.iter_mut().for_each(|e| before(&mut e.origin, e.thread == child));
-        self.plain.iter_mut().for_each(|e| before(&mut e.origin, e.access.thread == child));
-        let mut mine: Vec<Entry> = self.visible.extract_if(.., |e| e.thread == child).collect();
-        mine.iter_mut().for_each(|e| e.thread = creator);
-        mine.sort_unstable_by_key(Entry::key);
-        unite_visible(&mut self.visible, &mine);
-        let mut mine: Vec<PlainEntry> = self.plain.extract_if(.., |e| e.access.thread == child).collect();
-        mine.iter_mut().for_each(|e| e.access.thread = creator);
-        mine.sort_unstable_by_key(PlainEntry::key);
-        unite_plain(&mut self.plain, &mine);
-        if self.between.iter().any(|a| a.thread == child) {
-            self.between.iter_mut().filter(|a| a.thread == child).for_each(|a| a.thread = creator);
-            self.between.sort_unstable_by_key(access_key);
-            self.between.dedup();
+        for (id, origin) in std::mem::take(&mut self.visible) {
+            let (thread, op) = *tables.op(id);
+            let origin = before(origin, thread == child, tables);
+            let id = if thread == child { tables.op_id(creator, &op) } else { id };
+            add(&mut self.visible, (id, origin), tables);
+        }
+        for (id, origin) in std::mem::take(&mut self.plain) {
+            let access = *tables.access(id);
+            let origin = before(origin, access.thread == child, tables);
+            let id = creators(id, access, child, creator, tables);
+            add(&mut self.plain, (id, origin), tables);
+        }
+        for id in std::mem::take(&mut self.between) {
+            let id = creators(id, *tables.access(id), child, creator, tables);
+            insert(&mut self.between, id);
         }
         self.apart.retain(|&(x, y)| x != child && y != child);
         self.groups.iter_mut().for_each(|g| {
             g.remove(child);
         });
     }
+
+    /// Asks for the new numbers of all that it has.
+    pub fn sweep(&mut self, sweep: &mut Sweep) {
+        for (id, origin) in &mut self.visible {
+            (*id, *origin) = (sweep.op(*id), sweep.origin(*origin));
+        }
+        self.visible.sort_unstable();
+        for (id, origin) in &mut self.plain {
+            (*id, *origin) = (sweep.access(*id), sweep.origin(*origin));
+        }
+        self.plain.sort_unstable();
+        self.between.iter_mut().for_each(|id| *id = sweep.access(*id));
+        self.between.sort_unstable();
+    }
+
+    /// Whether all of its numbers are numbers of something.
+    pub fn fits(&self, tables: &Tables) -> bool {
+        self.visible.iter().all(|&(id, origin)| tables.has_op(id) && tables.has_origin(origin))
+            && self.plain.iter().all(|&(id, origin)| tables.has_access(id) && tables.has_origin(origin))
+            && self.between.iter().all(|&id| tables.has_access(id))
+    }
 }
 
-fn anything(access: &mut PlainAccess) {
-    *access =
-        PlainAccess { object: symdpor_abi::object::ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..*access };
+/// What the creator is said to have done in its child's stead.
+fn creators(id: AccessId, access: PlainAccess, child: ThreadId, creator: ThreadId, tables: &mut Tables) -> AccessId {
+    if access.thread == child { tables.access_id(&PlainAccess { thread: creator, ..access }) } else { id }
 }
 
-saved!(Entry { thread, op, origin });
-saved!(PlainEntry { access, origin });
+fn anything(access: &PlainAccess) -> PlainAccess {
+    PlainAccess { object: ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..*access }
+}
+
 saved!(Summary { visible, plain, apart, groups, between, partial });
