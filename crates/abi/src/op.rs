@@ -373,6 +373,17 @@ impl Op {
         [first, second, self.futex_word(), self.life()].into_iter().flatten()
     }
 
+    /// The same, if it is no more than one object.
+    pub const fn only_access(&self) -> Option<(ObjectId, u8, Access)> {
+        if self.object2.0 != 0 || self.looks_at_life() || self.futex_word().is_some() {
+            return None;
+        }
+        match self.access() {
+            Some(access) => Some((self.object, self.mask, access)),
+            None => None,
+        }
+    }
+
     /// Whether this is a read only because it failed to be a write.
     pub const fn is_failed_exchange(&self) -> bool {
         matches!(self.kind, OpKind::AtomicLoad) && self.arg == TRIED

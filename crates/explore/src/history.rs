@@ -70,7 +70,9 @@ pub struct History {
     clocks: ClockStore,
     objects: Objects,
     past: Past,
+    /// Lists of events that are made again and again.
     candidates: Vec<u32>,
+    needed: Vec<u32>,
 }
 
 impl Default for History {
@@ -83,6 +85,7 @@ impl Default for History {
             objects: Objects::default(),
             past: Past::default(),
             candidates: Vec::new(),
+            needed: Vec::new(),
         }
     }
 }
@@ -299,11 +302,11 @@ impl History {
 
     /// Adds what an operation depends on to the past.
     fn join_candidates(&mut self, op: &Op) {
-        let mut candidates = std::mem::take(&mut self.candidates);
-        candidates.clear();
-        self.gather(op, &mut candidates);
-        candidates.iter().for_each(|&event| self.join(event));
-        self.candidates = candidates;
+        let mut needed = std::mem::take(&mut self.needed);
+        needed.clear();
+        self.gather(op, &mut needed);
+        needed.iter().for_each(|&event| self.join(event));
+        self.needed = needed;
     }
 
     /// The threads with events from a position on.
@@ -328,25 +331,35 @@ impl History {
 
     /// Adds the events that `op`, done later by `thread`, would race with if it came after what is known.
     pub fn uncovered(&mut self, thread: ThreadId, op: &Op, known: &Known<'_>, races: &mut Vec<(usize, ThreadId)>) {
-        self.start(thread);
-        known.threads.iter().for_each(|&t| self.join_thread(t));
-        known.objects.iter().for_each(|&o| self.join(self.objects.last_write(o)));
-        if thread == known.first.0 || known.threads.contains(&known.first.0) {
-            self.join_candidates(known.first.1);
-        }
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
-        if waits(op) {
+        let on_channels = !waits(op) && op.is_on_channels();
+        if on_channels {
+            // Whatever it depends on, see below.
+        } else if waits(op) {
             let room = |&e: &u32| self.events.get(e as usize).is_some_and(|e| leaves_room(&e.op));
             if matches!(op.kind, OpKind::SemWait | OpKind::RwRead) {
                 self.gather(op, &mut candidates);
                 candidates.retain(room);
             }
             candidates.extend(self.objects.acquisitions(op));
-        } else if op.is_on_channels() {
-            return self.all_uncovered(thread, op, candidates, races);
         } else {
             self.gather(op, &mut candidates);
+        }
+        // Its own events it comes after anyway.
+        candidates.retain(|&e| self.events.get(e as usize).is_some_and(|e| e.thread != thread));
+        if !on_channels && candidates.is_empty() {
+            self.candidates = candidates;
+            return;
+        }
+        self.start(thread);
+        known.threads.iter().for_each(|&t| self.join_thread(t));
+        known.objects.iter().for_each(|&o| self.join(self.objects.last_write(o)));
+        if thread == known.first.0 || known.threads.contains(&known.first.0) {
+            self.join_candidates(known.first.1);
+        }
+        if on_channels {
+            return self.all_uncovered(thread, op, candidates, races);
         }
         for &event in &candidates {
             if self.events.get(event as usize).is_some_and(|e| !self.past.covers(event, e.thread)) {

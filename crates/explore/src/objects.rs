@@ -186,21 +186,29 @@ impl Objects {
 
     /// Adds the events that conflict with `op` and are covered by no later one of them. Several times perhaps, in no order.
     pub fn conflicts(&self, op: &Op, events: &mut Vec<u32>) {
-        for (object, mask, access) in op.accesses() {
-            let Some(state) = self.state(object) else { continue };
+        match op.only_access() {
+            Some(only) => self.conflicts_at(op, only, events),
+            None => op.accesses().for_each(|access| self.conflicts_at(op, access, events)),
+        }
+    }
+
+    fn conflicts_at(&self, op: &Op, (object, mask, access): (ObjectId, u8, Access), events: &mut Vec<u32>) {
+        let Some(state) = self.state(object) else { return };
+        if state.writes == [state.writes[0]; 8] {
+            events.extend(Some(state.writes[0]).filter(|&e| e != NONE && mask != 0));
+        } else {
             let mut last = NONE;
-            for byte in bytes(mask) {
-                if state.writes[byte] != last {
-                    last = state.writes[byte];
+            for write in bytes(mask).map(|byte| state.writes[byte]).filter(|&e| e != NONE) {
+                if write != last {
+                    last = write;
                     events.push(last);
                 }
             }
-            if state.read_bytes & mask != 0 {
-                let place = Place::of(op, object, mask);
-                self.conflicting_reads(state, place, writes(access), op.is_failed_exchange(), events);
-            }
         }
-        events.retain(|&e| e != NONE);
+        if state.read_bytes & mask != 0 {
+            let place = Place::of(op, object, mask);
+            self.conflicting_reads(state, place, writes(access), op.is_failed_exchange(), events);
+        }
     }
 
     fn conflicting_reads(&self, state: &ObjectState, place: Place, writes: bool, failed: bool, events: &mut Vec<u32>) {
@@ -219,29 +227,34 @@ impl Objects {
 
     /// Notes that `event` has done `op`.
     pub fn record(&mut self, op: &Op, event: u32, thread: ThreadId) {
-        for (object, mask, access) in op.accesses() {
-            let index = self.intern(object);
-            self.saved.push((index, self.states[index as usize]));
-            let mut state = self.states[index as usize];
-            match access {
-                _ if !writes(access) => {
-                    let (place, failed) = (Place::of(op, object, mask), op.is_failed_exchange());
-                    self.add_read(&mut state, ReadRecord { event, next: NONE, thread, mask, failed, place });
-                }
-                _ => self.add_write(&mut state, event, mask),
-            }
-            match access {
-                Access::Acquire | Access::TryAcquire => {
-                    let [low, high] = state.acquired;
-                    let low = if mask & LOW != 0 { event } else { low };
-                    (state.acquired, state.shared) = ([low, if mask & HIGH != 0 { event } else { high }], NONE);
-                }
-                Access::SharedAcquire | Access::TryShared => state.shared = self.link(state.shared, event),
-                Access::Write if op.kind == OpKind::SemPost => state.posts = self.link(state.posts, event),
-                _ => {}
-            }
-            self.states[index as usize] = state;
+        match op.only_access() {
+            Some(only) => self.record_at(op, only, event, thread),
+            None => op.accesses().for_each(|access| self.record_at(op, access, event, thread)),
         }
+    }
+
+    fn record_at(&mut self, op: &Op, (object, mask, access): (ObjectId, u8, Access), event: u32, thread: ThreadId) {
+        let index = self.intern(object);
+        self.saved.push((index, self.states[index as usize]));
+        let mut state = self.states[index as usize];
+        match access {
+            _ if !writes(access) => {
+                let (place, failed) = (Place::of(op, object, mask), op.is_failed_exchange());
+                self.add_read(&mut state, ReadRecord { event, next: NONE, thread, mask, failed, place });
+            }
+            _ => self.add_write(&mut state, event, mask),
+        }
+        match access {
+            Access::Acquire | Access::TryAcquire => {
+                let [low, high] = state.acquired;
+                let low = if mask & LOW != 0 { event } else { low };
+                (state.acquired, state.shared) = ([low, if mask & HIGH != 0 { event } else { high }], NONE);
+            }
+            Access::SharedAcquire | Access::TryShared => state.shared = self.link(state.shared, event),
+            Access::Write if op.kind == OpKind::SemPost => state.posts = self.link(state.posts, event),
+            _ => {}
+        }
+        self.states[index as usize] = state;
     }
 
     fn intern(&mut self, object: ObjectId) -> u32 {

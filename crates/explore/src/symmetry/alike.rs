@@ -5,6 +5,7 @@ use crate::symmetry::exchange::Exchange;
 use crate::symmetry::order::Clock;
 use crate::symmetry::origin::{Origin, Via};
 use crate::symmetry::past::{Logged, Past, atomic_accesses, touches_memory};
+use crate::symmetry::reach::Reach;
 use crate::symmetry::rule::Rule;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::{OriginId, Tables};
@@ -43,7 +44,8 @@ impl Past {
             }
             _ => (self.least.clock(thread), self.most.clock(twin)),
         };
-        let view = View { past: self, branch, exchange, rule, known_now };
+        let reach = Reach::of(branch.summary, branch.tables);
+        let view = View { past: self, branch, exchange, rule, known_now, reach };
         view.unchanged(twin, &known_then, thread, &view.known_now)
             && view.unchanged(thread, &self.most.clock(thread), twin, &self.least.clock(twin))
     }
@@ -56,6 +58,7 @@ struct View<'a> {
     rule: &'a Rule,
     /// What the skipped thread would know after its first operation.
     known_now: Clock,
+    reach: Reach,
 }
 
 impl View<'_> {
@@ -79,10 +82,13 @@ impl View<'_> {
     fn would_race(&self, logged: &Logged) -> bool {
         // Exchanging twice changes nothing: so the one access is renamed, not all those of the branch.
         let access = self.exchange.access(&logged.access);
+        if !self.reach.may_meet(&access) {
+            return false;
+        }
         let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
         let Branch { summary, tables, .. } = *self.branch;
         if (!logged.atomic || self.rule.mixed)
-            && summary.plain(tables).any(|(other, origin)| conflicts(other) && self.is_unordered(logged, other, origin))
+            && summary.plain(tables).any(|(other, origin)| conflicts(&other) && self.is_unordered(logged, &other, origin))
         {
             return true;
         }

@@ -35,6 +35,12 @@ impl Exchange {
         self.lowest <= object.0 && object.0 < self.end
     }
 
+    /// Whether an object may have another name with the threads exchanged. A quick no.
+    #[inline]
+    pub fn concerns(&self, object: ObjectId) -> bool {
+        self.may_change(object) || object.is_futex()
+    }
+
     pub fn thread(&self, thread: ThreadId) -> ThreadId {
         if thread == self.one {
             self.other

@@ -5,7 +5,7 @@
 use crate::history::History;
 use crate::symmetry::order::Order;
 use crate::symmetry::origin::TRACKED;
-use crate::symmetry::past::{Past, atomic_accesses};
+use crate::symmetry::past::{Past, atomic_accesses, touches_memory};
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::Tables;
 use symdpor_trace::{Execution, Op, OpKind, PlainAccess, ThreadId, ThreadSet, saved};
@@ -181,17 +181,17 @@ impl Past {
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
         summary.between(tables).any(|between| {
-            let branch = summary.plain(tables).any(|(access, _)| conflicts(between, access));
+            let branch = summary.plain(tables).any(|(access, _)| conflicts(&between, &access));
             let visible = || {
-                let mut ops = summary.visible(tables).flat_map(|(thread, op, _)| atomic_accesses(thread, op));
-                ops.any(|a| conflicts(between, &a))
+                let ops = summary.visible(tables).filter(|(_, op, _)| touches_memory(op));
+                ops.flat_map(|(thread, op, _)| atomic_accesses(thread, op)).any(|a| conflicts(&between, &a))
             };
             let known = component_of(&self.least, between.thread);
             let before = || {
                 self.accesses.iter().enumerate().any(|(of, log)| {
                     let epoch = known(ThreadId(of as u16));
                     let unknown = &log[log.partition_point(|l| l.epoch <= epoch)..];
-                    unknown.iter().any(|l| conflicts(between, &l.access))
+                    unknown.iter().any(|l| conflicts(&between, &l.access))
                 })
             };
             branch || visible() || before()

@@ -22,7 +22,7 @@ pub enum By {
     Races,
 }
 
-fn raise(after: &mut [u32], known: &After) {
+fn raise(after: &mut After, known: &After) {
     after.iter_mut().zip(known).for_each(|(mine, known)| *mine = (*mine).max(*known));
 }
 
@@ -31,6 +31,8 @@ fn raise(after: &mut [u32], known: &After) {
 pub struct Notes {
     /// What each thread knows here, by both orders, the first one once it has begun.
     known: Vec<Option<[After; 2]>>,
+    /// By both orders, what each of the two knows, and all that each has done itself.
+    twins: [Option<Twins>; 2],
     /// By the number of an origin, what it becomes for a thread and an order, and in which state.
     exchanged: Vec<Option<Exchanged>>,
     /// The number of the state.
@@ -45,10 +47,18 @@ struct Exchanged {
     origin: OriginId,
 }
 
+#[derive(Clone, Copy)]
+struct Twins {
+    known: [After; 2],
+    /// The same, for what each has done itself.
+    with_own: [After; 2],
+}
+
 impl Notes {
     fn begin(&mut self) {
         self.state += 1;
         self.known.clear();
+        self.twins = [None; 2];
     }
 
     /// Numbers mean something else now.
@@ -109,7 +119,7 @@ impl<'a> LeftOut<'a> {
             return done.origin;
         }
         let exchanged = self.exchange(thread, tables.origin(origin), by);
-        let exchanged = tables.origin_id(&exchanged);
+        let exchanged = tables.add_origin(exchanged);
         if self.notes.exchanged.len() <= at {
             self.notes.exchanged.resize(at + 1, None);
         }
@@ -119,24 +129,22 @@ impl<'a> LeftOut<'a> {
 
     fn exchange(&mut self, thread: ThreadId, origin: &Origin, by: By) -> Origin {
         let doer = self.exchange.thread(thread);
-        let threads = self.threads;
         let mut after = *self.known(doer, by);
         let mut gone_on = 0u32;
         let mut goes_on = |t: ThreadId| gone_on |= 1u32.checked_shl(t.0.into()).unwrap_or(0);
         goes_on(doer);
         for t in origin.after(self.since, thread) {
             if !self.moved.contains(t) {
-                raise(&mut after[..threads], self.known(self.exchange.thread(t), by));
+                raise(&mut after, self.known(self.exchange.thread(t), by));
                 goes_on(self.exchange.thread(t));
             }
         }
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
-        for (t, mine) in after[..threads].iter_mut().enumerate() {
-            if gone_on & 1 << t != 0 {
-                *mine = self.position + 1;
-            }
+        while let Some(mine) = after.get_mut(gone_on.trailing_zeros() as usize) {
+            *mine = self.position + 1;
+            gone_on &= gone_on - 1;
         }
         let numbers = (self.history.number(doer), self.history.number(thread));
         let objects = self.moved.is_empty().then_some(self.exchange);
@@ -148,20 +156,30 @@ impl<'a> LeftOut<'a> {
     /// It came through an object or a thread that is neither of the two: then it does there as well. Or it came from one of the two,
     /// which knew it: then what counts is what the other one knows.
     fn keep(&mut self, after: &mut After, origin: &Origin, by: By) {
-        let (one, other) = (self.exchange.one, self.exchange.other);
-        let (ones, others) = (*self.known(one, by), *self.known(other, by));
-        for (t, mine) in after[..self.threads].iter_mut().enumerate() {
-            let before = origin.after[t].min(self.since);
+        let (since, threads) = (self.since, self.threads);
+        let Twins { known: [ones, others], with_own: [one, other] } = self.twins(by);
+        for (t, mine) in after[..threads].iter_mut().enumerate() {
+            let before = origin.after[t].min(since);
             if before <= *mine {
                 continue;
             }
-            // Each of the two knows all that it did itself.
-            let from_one = t == one.index() || before <= ones[t];
-            let from_other = t == other.index() || before <= others[t];
-            let kept =
-                before.min(if from_one { others[t] } else { before }).min(if from_other { ones[t] } else { before });
-            *mine = (*mine).max(kept);
+            let from_one = if before <= one[t] { others[t] } else { before };
+            let from_other = if before <= other[t] { ones[t] } else { before };
+            *mine = (*mine).max(before.min(from_one).min(from_other));
         }
+    }
+
+    fn twins(&mut self, by: By) -> &Twins {
+        if self.notes.twins[by as usize].is_some() {
+            return self.notes.twins[by as usize].as_ref().unwrap();
+        }
+        let twins = [self.exchange.one, self.exchange.other];
+        let known = twins.map(|twin| *self.known(twin, by));
+        let mut with_own = known;
+        for (mine, twin) in with_own.iter_mut().zip(twins) {
+            _ = mine.get_mut(twin.index()).map(|own| *own = u32::MAX);
+        }
+        self.notes.twins[by as usize].insert(Twins { known, with_own })
     }
 
     /// Whether someone has done something to memory that is exchanged, and now another's own.

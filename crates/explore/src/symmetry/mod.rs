@@ -21,6 +21,7 @@ mod left_out;
 mod order;
 mod origin;
 mod past;
+mod reach;
 pub mod rule;
 mod saved;
 mod summary;
@@ -71,6 +72,17 @@ struct Branches {
     explored: Vec<Explored>,
     /// Of all that were left out.
     total: Summary,
+}
+
+impl Branches {
+    /// Keeps the memory.
+    fn clear(&mut self) {
+        let Branches { current, ways, explored, total } = self;
+        current.clear();
+        ways.clear();
+        explored.clear();
+        total.clear();
+    }
 }
 
 /// A branch that may be left out.
@@ -142,7 +154,7 @@ impl Symmetry {
     /// A node is new.
     pub fn open(&mut self, position: usize) {
         if let Some(node) = self.nodes.get_mut(position) {
-            *node = Branches::default();
+            node.clear();
         } else {
             self.nodes.resize_with(position + 1, Branches::default);
         }

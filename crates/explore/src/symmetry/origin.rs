@@ -5,7 +5,6 @@
 //! the twins exchanged, too.
 
 use crate::symmetry::exchange::Exchange;
-use std::hash::{Hash, Hasher};
 use symdpor_abi::object::ObjectId;
 use symdpor_trace::{ThreadId, saved};
 
@@ -14,7 +13,7 @@ pub const TRACKED: usize = 16;
 const MAX_VIA: usize = 3;
 
 /// An object that the thread itself acquired, and the releases before.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Via {
     pub object: ObjectId,
     /// The lowest byte.
@@ -23,6 +22,12 @@ pub struct Via {
     pub acquired: u32,
     /// One more than the position of the last release before it, the most of all; 0 for none.
     pub released: u32,
+}
+
+impl Via {
+    fn is_same(&self, other: &Via) -> bool {
+        self.object == other.object && self.byte == other.byte
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,21 +41,19 @@ pub struct Origin {
     pub last: u32,
 }
 
-/// By whole words: origins are looked up by their content all the time.
-impl Hash for Origin {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let Origin { after, via, last } = self;
-        after.as_chunks::<2>().0.iter().for_each(|[low, high]| state.write_u64(pair(*low, *high)));
-        for via in via.iter().filter(|v| v.object != ObjectId::NONE) {
-            state.write_u64(via.object.0 ^ u64::from(via.byte));
-            state.write_u64(pair(via.acquired, via.released));
-        }
-        state.write_u32(*last);
-    }
-}
+/// Some of the threads that are known of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Threads(u32);
 
-fn pair(low: u32, high: u32) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
+impl Iterator for Threads {
+    type Item = ThreadId;
+
+    #[inline]
+    fn next(&mut self) -> Option<ThreadId> {
+        let thread = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (thread < u32::BITS).then_some(ThreadId(thread as u16))
+    }
 }
 
 /// The objects that a thread has acquired last.
@@ -77,26 +80,38 @@ impl Origin {
         Origin { after, via: acquired.via, last }
     }
 
-    /// Several occurrences of the same.
+    /// Keeps what is certain of an occurrence of either.
     pub fn merge(&mut self, other: &Origin) {
         self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         self.last = self.last.max(other.last);
-        for mine in &mut self.via {
-            match other.via.iter().find(|v| (v.object, v.byte) == (mine.object, mine.byte)) {
-                Some(theirs) => {
-                    mine.acquired = mine.acquired.min(theirs.acquired);
-                    mine.released = mine.released.max(theirs.released);
-                }
-                None => *mine = Via::default(),
+        let mut kept = 0;
+        for i in 0..MAX_VIA {
+            let mine = self.via[i];
+            if mine.object == ObjectId::NONE {
+                break;
+            }
+            if let Some(theirs) = other.via.iter().find(|v| v.is_same(&mine)) {
+                let acquired = mine.acquired.min(theirs.acquired);
+                self.via[kept] = Via { acquired, released: mine.released.max(theirs.released), ..mine };
+                kept += 1;
             }
         }
-        self.via.sort_unstable_by_key(|v| v.object == ObjectId::NONE);
+        self.via[kept..].fill(Via::default());
+    }
+
+    /// Whether merging the other one would change nothing.
+    pub fn covers(&self, other: &Origin) -> bool {
+        let known = self.after.iter().zip(&other.after).fold(true, |all, (mine, theirs)| all & (mine <= theirs));
+        known && self.last >= other.last && self.via.iter().all(|mine| {
+            let later = |v: &Via| v.is_same(mine) && mine.acquired <= v.acquired && mine.released >= v.released;
+            mine.object == ObjectId::NONE || other.via.iter().any(later)
+        })
     }
 
     /// The threads that an occurrence beyond `position` has certainly come after, `thread`, its own, not among them.
-    pub fn after(&self, position: u32, thread: ThreadId) -> impl Iterator<Item = ThreadId> + '_ {
-        let later = move |(t, p): (usize, &u32)| (*p > position).then_some(ThreadId(t as u16));
-        self.after.iter().enumerate().filter_map(later).filter(move |t| *t != thread)
+    pub fn after(&self, position: u32, thread: ThreadId) -> Threads {
+        let bits = (0..TRACKED).fold(0, |bits, t| bits | u32::from(self.after[t] > position) << t);
+        Threads(bits & !1u32.checked_shl(thread.0.into()).unwrap_or(0))
     }
 
     /// The objects that were last released before `position` and acquired beyond it.
@@ -132,13 +147,14 @@ impl Origin {
             u32::MAX => u32::MAX,
             last => (i64::from(last) - i64::from(then) + i64::from(now)).max(1) as u32,
         };
-        let mut acquired = Acquired::default();
-        // What was acquired from memory of its own was released elsewhere.
-        let same = |v: &Via| objects.is_some_and(|e| e.object(v.object) == v.object);
-        for via in self.via(since).filter(same) {
-            acquired.add(Via { acquired: position, ..via });
+        let mut via = [Via::default(); MAX_VIA];
+        if let Some(exchange) = objects {
+            // What was acquired from memory of its own was released elsewhere.
+            let same = |v: &Via| exchange.object(v.object) == v.object;
+            let crossing = self.via(since).filter(same).map(|v| Via { acquired: position, ..v });
+            via.iter_mut().zip(crossing).for_each(|(room, crossing)| *room = crossing);
         }
-        Origin::new(after, &acquired, last)
+        Origin { after, via, last }
     }
 }
 

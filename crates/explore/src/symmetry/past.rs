@@ -27,6 +27,9 @@ pub struct Logged {
 #[derive(Clone, Copy, Default)]
 struct Event {
     identified: bool,
+    /// How many local states and accesses there were before it.
+    locals_before: u32,
+    accesses_before: u32,
 }
 
 /// What a thread has been since an event.
@@ -73,6 +76,9 @@ pub struct Past {
     /// Blocks, by the position of the event that allocated them.
     blocks: Vec<(u32, ObjectId, u64)>,
     events: Vec<Event>,
+    /// Whose local states and accesses have been added, in that order.
+    left_by: Vec<ThreadId>,
+    accessed_by: Vec<ThreadId>,
     /// Whether two threads have ever had the same local state, and as long as they have not, who had which.
     twins: bool,
     seen: FxHashMap<LocalState, ThreadId>,
@@ -89,6 +95,8 @@ impl Default for Past {
             runs: FxHashMap::default(),
             blocks: Vec::new(),
             events: Vec::new(),
+            left_by: Vec::new(),
+            accessed_by: Vec::new(),
             twins: false,
             seen: FxHashMap::default(),
             least: Order::new(Bound::Least),
@@ -136,21 +144,24 @@ impl Past {
     pub fn push(&mut self, position: usize, execution: &Execution) {
         let step = &execution.steps[position];
         let footprint = execution.footprints.get(position);
-        let (log, prints) = (&mut self.accesses, &execution.footprints);
-        for access in atomic_accesses(step.thread, &step.op) {
-            grow(log, access.thread).push(Logged { epoch: op_epoch(position), access, atomic: true });
+        let prints = &execution.footprints;
+        let (locals_before, accesses_before) = (self.left_by.len() as u32, self.accessed_by.len() as u32);
+        if touches_memory(&step.op) {
+            for access in atomic_accesses(step.thread, &step.op) {
+                self.log(Logged { epoch: op_epoch(position), access, atomic: true });
+            }
         }
         for &access in prints.accesses(position) {
-            grow(log, access.thread).push(Logged { epoch: tail_epoch(position), access, atomic: false });
+            self.log(Logged { epoch: tail_epoch(position), access, atomic: false });
         }
         // A thread that has moved is what it was told to be, or unknown.
-        grow(&mut self.locals, step.thread).push(Local::new(position, LocalState::UNKNOWN));
+        self.leave(step.thread, Local::new(position, LocalState::UNKNOWN));
         for &(thread, local) in prints.locals(position) {
             if !self.twins && local.is_known() {
                 let first = *self.seen.entry(local).or_insert(thread);
                 self.twins = first != thread || self.seen.len() > MANY;
             }
-            grow(&mut self.locals, thread).push(Local::new(position, local));
+            self.leave(thread, Local::new(position, local));
         }
         if let (OpKind::ThreadJoin, Some(target)) = (step.op.kind, named_thread(&step.op)) {
             let result = footprint.and_then(|f| f.result);
@@ -158,16 +169,29 @@ impl Past {
             self.joins.push(Join { position: position as u32, joiner: step.thread, target, closes, result });
         }
         self.blocks.extend(prints.blocks(position).iter().map(|b| (position as u32, b.0, b.1)));
-        self.events.push(Event { identified: footprint.is_some_and(|f| f.identified) });
+        let identified = footprint.is_some_and(|f| f.identified);
+        self.events.push(Event { identified, locals_before, accesses_before });
+    }
+
+    fn log(&mut self, logged: Logged) {
+        grow(&mut self.accesses, logged.access.thread).push(logged);
+        self.accessed_by.push(logged.access.thread);
+    }
+
+    fn leave(&mut self, thread: ThreadId, local: Local) {
+        grow(&mut self.locals, thread).push(local);
+        self.left_by.push(thread);
     }
 
     pub fn truncate(&mut self, len: usize) {
-        if self.events.len() <= len {
-            return;
-        }
+        let Some(&Event { locals_before, accesses_before, .. }) = self.events.get(len) else { return };
         self.events.truncate(len);
-        self.locals.iter_mut().for_each(|list| drop_last(list, |l| l.position as usize >= len));
-        self.accesses.iter_mut().for_each(|list| drop_last(list, |l| l.epoch > 2 * len as u32));
+        for thread in self.left_by.drain(locals_before as usize..) {
+            self.locals[thread.index()].pop();
+        }
+        for thread in self.accessed_by.drain(accesses_before as usize..) {
+            self.accesses[thread.index()].pop();
+        }
         drop_last(&mut self.joins, |j| j.position as usize >= len);
         drop_last(&mut self.blocks, |b| b.0 as usize >= len);
         self.least.truncate(len);
@@ -244,14 +268,14 @@ impl Past {
             let mut after = [0; TRACKED];
             history.after(position, &mut after);
             let origin = self.complete(after, thread, &acquired, history);
-            summary.add_op(thread, op, tables.origin_id(&origin), tables);
+            summary.add_op(thread, op, tables.add_origin(origin), tables);
         }
         let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
         for of in (0..self.accesses.len()).map(|t| ThreadId(t as u16)) {
             if any(&self.accesses[of.index()]) {
                 let acquired = if of == thread { acquired } else { self.acquired(of, history) };
                 let after = self.least.clock(of).map(after_epoch);
-                let origin = tables.origin_id(&self.complete(after, of, &acquired, history));
+                let origin = tables.add_origin(self.complete(after, of, &acquired, history));
                 self.accesses_by(of, position).for_each(|a| summary.add_access(&a, origin, tables));
             }
         }
@@ -264,7 +288,7 @@ impl Past {
         catch_up(&mut self.least, history);
         let mut origin = self.complete(after, thread, &self.acquired(thread, history), history);
         origin.last += 1;
-        tables.origin_id(&origin)
+        tables.add_origin(origin)
     }
 
     /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
@@ -345,19 +369,21 @@ fn corresponding(a: &ThreadMemory, b: &ThreadMemory) -> Option<Vec<Pair>> {
 }
 
 saved!(Logged { epoch, access, atomic });
-saved!(Event { identified });
+saved!(Event { identified, locals_before, accesses_before });
 saved!(Local { position, state, memory, refused, asked_at });
 
 /// Without the orders, which catch up with the history whenever they are asked.
 impl Saved for Past {
     fn save(&self, into: &mut Vec<u8>) {
-        let Past { locals, accesses, joins, runs, blocks, events, twins, seen, least: _, most: _ } = self;
+        let Past { locals, accesses, joins, runs, blocks, events, left_by, accessed_by, twins, seen, .. } = self;
         locals.save(into);
         accesses.save(into);
         joins.save(into);
         runs.save(into);
         blocks.save(into);
         events.save(into);
+        left_by.save(into);
+        accessed_by.save(into);
         twins.save(into);
         seen.save(into);
     }
@@ -370,6 +396,8 @@ impl Saved for Past {
             runs: FxHashMap::load(from)?,
             blocks: Vec::load(from)?,
             events: Vec::load(from)?,
+            left_by: Vec::load(from)?,
+            accessed_by: Vec::load(from)?,
             twins: bool::load(from)?,
             seen: FxHashMap::load(from)?,
             ..Past::default()

@@ -5,6 +5,7 @@
 //!
 //! All is kept by its number in [`Tables`].
 
+use crate::symmetry::exchange::Exchange;
 use crate::symmetry::left_out::{By, LeftOut};
 use crate::symmetry::tables::{AccessId, OpId, OriginId, Sweep, Tables};
 use symdpor_abi::object::ObjectId;
@@ -99,17 +100,14 @@ fn interleave<K: Copy + Ord>(into: &mut Occurrences<K>, from: &[(K, OriginId)], 
 
 impl Summary {
     pub fn visible<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (ThreadId, &'a Op, OriginId)> {
-        self.visible.iter().map(|&(id, origin)| {
-            let (thread, op) = tables.op(id);
-            (*thread, op, origin)
-        })
+        self.visible.iter().map(|&(id, origin)| (id.thread(), tables.op(id), origin))
     }
 
-    pub fn plain<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (&'a PlainAccess, OriginId)> {
+    pub fn plain<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (PlainAccess, OriginId)> {
         self.plain.iter().map(|&(id, origin)| (tables.access(id), origin))
     }
 
-    pub fn between<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = &'a PlainAccess> {
+    pub fn between<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = PlainAccess> {
         self.between.iter().map(|&id| tables.access(id))
     }
 
@@ -207,25 +205,20 @@ impl Summary {
         let exchange = state.exchange;
         into.clear();
         for &(id, origin) in &self.visible {
-            let (thread, op) = *tables.op(id);
-            if state.is_ahead(thread, tables.origin(origin)) {
-                let id = tables.op_id(exchange.thread(thread), &exchange.op(&op));
-                into.visible.push((id, state.exchanged(thread, origin, By::Dependence, tables)));
+            if state.is_ahead(id.thread(), tables.origin(origin)) {
+                let origin = state.exchanged(id.thread(), origin, By::Dependence, tables);
+                into.visible.push((exchanged_op(id, exchange, tables), origin));
             }
         }
         into.visible.sort_unstable();
         for &(id, origin) in &self.plain {
-            let access = *tables.access(id);
-            if state.is_ahead(access.thread, tables.origin(origin)) {
-                let id = tables.access_id(&exchange.access(&access));
-                into.plain.push((id, state.exchanged(access.thread, origin, By::Races, tables)));
+            if state.is_ahead(id.thread(), tables.origin(origin)) {
+                let origin = state.exchanged(id.thread(), origin, By::Races, tables);
+                into.plain.push((exchanged_access(id, exchange, tables), origin));
             }
         }
         into.plain.sort_unstable();
-        for &id in &self.between {
-            let access = exchange.access(tables.access(id));
-            into.between.push(tables.access_id(&access));
-        }
+        into.between.extend(self.between.iter().map(|&id| exchanged_access(id, exchange, tables)));
         into.between.sort_unstable();
         let pair = |&(x, y): &(ThreadId, ThreadId)| {
             let (x, y) = (exchange.thread(x), exchange.thread(y));
@@ -244,32 +237,28 @@ impl Summary {
         self.between.retain(|&id| !inside(tables.access(id).object));
         let inside = |o: ObjectId| inside(o.memory());
         self.visible.retain(|&(id, _)| {
-            let (_, op) = tables.op(id);
+            let op = tables.op(id);
             !inside(op.object) || (op.object2 != ObjectId::NONE && !inside(op.object2))
         });
     }
 
     /// The summary as seen from before `child` was created: what it does is its creator's doing.
     pub fn before_creation(&mut self, child: ThreadId, creator: ThreadId, tables: &mut Tables) {
-        let before = |origin: OriginId, by_child: bool, tables: &mut Tables| {
-            let before = tables.origin(origin).before_creation(child, by_child);
-            tables.origin_id(&before)
+        let before = |origin: OriginId, by: ThreadId, tables: &mut Tables| {
+            let before = tables.origin(origin).before_creation(child, by == child);
+            tables.add_origin(before)
         };
+        let by = |thread: ThreadId| if thread == child { creator } else { thread };
         for (id, origin) in std::mem::take(&mut self.visible) {
-            let (thread, op) = *tables.op(id);
-            let origin = before(origin, thread == child, tables);
-            let id = if thread == child { tables.op_id(creator, &op) } else { id };
-            add(&mut self.visible, (id, origin), tables);
+            let origin = before(origin, id.thread(), tables);
+            add(&mut self.visible, (id.of(by(id.thread())), origin), tables);
         }
         for (id, origin) in std::mem::take(&mut self.plain) {
-            let access = *tables.access(id);
-            let origin = before(origin, access.thread == child, tables);
-            let id = creators(id, access, child, creator, tables);
-            add(&mut self.plain, (id, origin), tables);
+            let origin = before(origin, id.thread(), tables);
+            add(&mut self.plain, (id.of(by(id.thread())), origin), tables);
         }
         for id in std::mem::take(&mut self.between) {
-            let id = creators(id, *tables.access(id), child, creator, tables);
-            insert(&mut self.between, id);
+            insert(&mut self.between, id.of(by(id.thread())));
         }
         self.apart.retain(|&(x, y)| x != child && y != child);
         self.groups.iter_mut().for_each(|g| {
@@ -299,13 +288,25 @@ impl Summary {
     }
 }
 
-/// What the creator is said to have done in its child's stead.
-fn creators(id: AccessId, access: PlainAccess, child: ThreadId, creator: ThreadId, tables: &mut Tables) -> AccessId {
-    if access.thread == child { tables.access_id(&PlainAccess { thread: creator, ..access }) } else { id }
+fn exchanged_op(id: OpId, exchange: &Exchange, tables: &mut Tables) -> OpId {
+    let (thread, op) = (exchange.thread(id.thread()), tables.op(id));
+    if !exchange.concerns(op.object) && !exchange.concerns(op.object2) {
+        return id.of(thread);
+    }
+    let op = exchange.op(op);
+    tables.op_id(thread, &op)
 }
 
-fn anything(access: &PlainAccess) -> PlainAccess {
-    PlainAccess { object: ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..*access }
+fn exchanged_access(id: AccessId, exchange: &Exchange, tables: &mut Tables) -> AccessId {
+    let access = tables.access(id);
+    if !exchange.concerns(access.object) {
+        return id.of(exchange.thread(access.thread));
+    }
+    tables.access_id(&exchange.access(&access))
+}
+
+fn anything(access: PlainAccess) -> PlainAccess {
+    PlainAccess { object: ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..access }
 }
 
 saved!(Summary { visible, plain, apart, groups, between, partial });

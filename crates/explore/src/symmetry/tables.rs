@@ -1,28 +1,63 @@
 //! Operations, accesses and origins by number.
 //!
-//! The same few of them come up in every summary, over and over. So each is kept once, summaries are lists of numbers, and what
-//! two origins come to together is worked out once.
+//! The same few operations and accesses come up in every summary, over and over: each is kept once. Origins differ nearly
+//! always; they are put one behind the other, and from time to time those that nobody has any more are thrown away
+//! ([`Tables::sweep`]). So a summary is lists of numbers, and renaming a thread in it is renaming a number.
 //!
-//! Numbers say nothing of what they stand for, and may change when what nobody has any more is thrown away
-//! ([`Tables::sweep`]): nothing may depend on their order but the order of lists.
+//! Numbers change with a sweep: nothing may depend on them but the order of lists.
 
 use crate::symmetry::origin::Origin;
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxBuildHasher;
 use std::hash::Hash;
 use symdpor_trace::saved::{Reader, Saved};
 use symdpor_trace::{Op, PlainAccess, ThreadId};
 
-/// A visible operation of a thread.
+/// A visible operation of a thread: the number of the operation, and the thread in the lowest bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct OpId(u32);
+pub struct OpId(u64);
 
 /// A plain access of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct AccessId(u32);
+pub struct AccessId(u64);
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OriginId(u32);
+
+const THREAD_BITS: u32 = u16::BITS;
+
+fn with_thread(number: usize, thread: ThreadId) -> u64 {
+    (number as u64) << THREAD_BITS | u64::from(thread.0)
+}
+
+impl OpId {
+    fn number(self) -> usize {
+        (self.0 >> THREAD_BITS) as usize
+    }
+
+    pub fn thread(self) -> ThreadId {
+        ThreadId(self.0 as u16)
+    }
+
+    /// The same of another thread.
+    pub fn of(self, thread: ThreadId) -> OpId {
+        OpId(with_thread(self.number(), thread))
+    }
+}
+
+impl AccessId {
+    fn number(self) -> usize {
+        (self.0 >> THREAD_BITS) as usize
+    }
+
+    pub fn thread(self) -> ThreadId {
+        ThreadId(self.0 as u16)
+    }
+
+    pub fn of(self, thread: ThreadId) -> AccessId {
+        AccessId(with_thread(self.number(), thread))
+    }
+}
 
 impl OriginId {
     pub fn index(self) -> usize {
@@ -30,55 +65,55 @@ impl OriginId {
     }
 }
 
-/// So many origins are kept before the first sweep.
-const FEW: usize = 1 << 14;
+/// So many origins are kept before the first sweep: no more than a processor's nearer caches hold.
+const FEW: usize = 1 << 12;
 
 type Set<T> = IndexSet<T, FxBuildHasher>;
 
 pub struct Tables {
-    ops: Set<(ThreadId, Op)>,
+    ops: Set<Op>,
+    /// As main's.
     accesses: Set<PlainAccess>,
-    origins: Set<Origin>,
-    merged: FxHashMap<(OriginId, OriginId), OriginId>,
-    /// When to sweep.
+    origins: Vec<Origin>,
+    /// When to sweep origins, and when the rest as well.
     limit: usize,
+    limit_of_rest: usize,
+    /// Memory for the origins that are left after the next sweep.
+    spare: Vec<Origin>,
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Tables {
-            ops: Set::default(),
-            accesses: Set::default(),
-            origins: Set::default(),
-            merged: FxHashMap::default(),
-            limit: FEW,
-        }
+        let (ops, accesses) = (Set::default(), Set::default());
+        Tables { ops, accesses, origins: Vec::new(), limit: FEW, limit_of_rest: FEW, spare: Vec::new() }
     }
 }
 
 impl Tables {
     pub fn op_id(&mut self, thread: ThreadId, op: &Op) -> OpId {
-        OpId(self.ops.insert_full((thread, *op)).0 as u32)
+        OpId(with_thread(self.ops.insert_full(*op).0, thread))
     }
 
-    pub fn op(&self, id: OpId) -> &(ThreadId, Op) {
-        &self.ops[id.0 as usize]
+    pub fn op(&self, id: OpId) -> &Op {
+        &self.ops[id.number()]
     }
 
     pub fn access_id(&mut self, access: &PlainAccess) -> AccessId {
-        AccessId(self.accesses.insert_full(*access).0 as u32)
+        let mains = PlainAccess { thread: ThreadId::MAIN, ..*access };
+        AccessId(with_thread(self.accesses.insert_full(mains).0, access.thread))
     }
 
-    pub fn access(&self, id: AccessId) -> &PlainAccess {
-        &self.accesses[id.0 as usize]
+    pub fn access(&self, id: AccessId) -> PlainAccess {
+        PlainAccess { thread: id.thread(), ..self.accesses[id.number()] }
     }
 
-    pub fn origin_id(&mut self, origin: &Origin) -> OriginId {
-        OriginId(self.origins.insert_full(*origin).0 as u32)
+    pub fn add_origin(&mut self, origin: Origin) -> OriginId {
+        self.origins.push(origin);
+        OriginId(self.origins.len() as u32 - 1)
     }
 
     pub fn origin(&self, id: OriginId) -> &Origin {
-        &self.origins[id.0 as usize]
+        &self.origins[id.index()]
     }
 
     /// The origin of what has occurred with either.
@@ -86,24 +121,34 @@ impl Tables {
         if mine == other {
             return mine;
         }
-        if let Some(merged) = self.merged.get(&(mine, other)) {
-            return *merged;
+        if self.origin(mine).covers(self.origin(other)) {
+            return mine;
         }
-        let mut origin = *self.origin(mine);
-        origin.merge(self.origin(other));
-        let merged = self.origin_id(&origin);
-        self.merged.insert((mine, other), merged);
-        merged
+        self.origins.extend_from_within(mine.index()..=mine.index());
+        if let Some((merged, before)) = self.origins.split_last_mut() {
+            merged.merge(&before[other.index()]);
+        }
+        OriginId(self.origins.len() as u32 - 1)
     }
 
     /// Whether there is so much that it is worth looking what of it is still needed.
     pub fn is_full(&self) -> bool {
-        self.origins.len().max(self.ops.len()).max(self.accesses.len()).max(self.merged.len() / 2) > self.limit
+        self.origins.len() > self.limit || self.rest() > self.limit_of_rest
+    }
+
+    fn rest(&self) -> usize {
+        self.ops.len().max(self.accesses.len())
     }
 
     /// Begins to throw away what nobody has any more: whoever has numbers asks for the new ones.
     pub fn sweep(&mut self) -> Sweep {
-        Sweep { old: std::mem::take(self), new: Tables::default() }
+        let mut old = std::mem::take(self);
+        let rest = old.rest() > old.limit_of_rest;
+        let mut new = Tables { origins: std::mem::take(&mut old.spare), ..Tables::default() };
+        if !rest {
+            (new.ops, new.accesses) = (std::mem::take(&mut old.ops), std::mem::take(&mut old.accesses));
+        }
+        Sweep { moved: vec![None; old.origins.len()], old, new, rest }
     }
 }
 
@@ -111,26 +156,32 @@ impl Tables {
 pub struct Sweep {
     old: Tables,
     new: Tables,
+    /// Origins may be shared.
+    moved: Vec<Option<OriginId>>,
+    /// Whether it is about operations and accesses too.
+    rest: bool,
 }
 
 impl Sweep {
     pub fn op(&mut self, id: OpId) -> OpId {
-        let (thread, op) = self.old.op(id);
-        self.new.op_id(*thread, op)
+        if self.rest { self.new.op_id(id.thread(), self.old.op(id)) } else { id }
     }
 
     pub fn access(&mut self, id: AccessId) -> AccessId {
-        self.new.access_id(self.old.access(id))
+        if self.rest { self.new.access_id(&self.old.access(id)) } else { id }
     }
 
     pub fn origin(&mut self, id: OriginId) -> OriginId {
-        self.new.origin_id(self.old.origin(id))
+        *self.moved[id.index()].get_or_insert_with(|| self.new.add_origin(*self.old.origin(id)))
     }
 
-    /// The next sweep is due when there is twice as much.
+    /// The next sweep is due when there is several times as much.
     pub fn finish(self) -> Tables {
-        let mut tables = self.new;
-        tables.limit = FEW.max(2 * tables.origins.len().max(tables.ops.len()).max(tables.accesses.len()));
+        let Sweep { mut old, new: mut tables, rest, .. } = self;
+        tables.limit = FEW.max(4 * tables.origins.len());
+        tables.limit_of_rest = if rest { FEW.max(4 * tables.rest()) } else { old.limit_of_rest };
+        old.origins.clear();
+        tables.spare = old.origins;
         tables
     }
 }
@@ -146,24 +197,24 @@ fn load_set<T: Saved + Eq + Hash>(from: &mut Reader<'_>) -> Option<Set<T>> {
     Some(items.into_iter().collect::<Set<T>>()).filter(|set| set.len() == count)
 }
 
-/// What origins come to together can be worked out again.
 impl Saved for Tables {
     fn save(&self, into: &mut Vec<u8>) {
-        let Tables { ops, accesses, origins, merged: _, limit } = self;
+        let Tables { ops, accesses, origins, limit, limit_of_rest, spare: _ } = self;
         save_set(ops, into);
         save_set(accesses, into);
-        save_set(origins, into);
+        origins.save(into);
         limit.save(into);
+        limit_of_rest.save(into);
     }
 
     fn load(from: &mut Reader<'_>) -> Option<Tables> {
         let (ops, accesses) = (load_set(from)?, load_set(from)?);
-        let (origins, limit) = (load_set(from)?, usize::load(from)?);
-        Some(Tables { ops, accesses, origins, merged: FxHashMap::default(), limit })
+        let (origins, limit, limit_of_rest) = <_>::load(from)?;
+        Some(Tables { ops, accesses, origins, limit, limit_of_rest, spare: Vec::new() })
     }
 }
 
-macro_rules! id {
+macro_rules! saved_ids {
     ($($id:ident),*) => {
         $(impl Saved for $id {
             fn save(&self, into: &mut Vec<u8>) {
@@ -171,22 +222,22 @@ macro_rules! id {
             }
 
             fn load(from: &mut Reader<'_>) -> Option<$id> {
-                u32::load(from).map($id)
+                Saved::load(from).map($id)
             }
         })*
     };
 }
 
-id!(OpId, AccessId, OriginId);
+saved_ids!(OpId, AccessId, OriginId);
 
+/// Whether numbers that were read are numbers of something.
 impl Tables {
-    /// Whether numbers that were read are numbers of something.
     pub fn has_op(&self, id: OpId) -> bool {
-        (id.0 as usize) < self.ops.len()
+        id.number() < self.ops.len()
     }
 
     pub fn has_access(&self, id: AccessId) -> bool {
-        (id.0 as usize) < self.accesses.len()
+        id.number() < self.accesses.len()
     }
 
     pub fn has_origin(&self, id: OriginId) -> bool {
