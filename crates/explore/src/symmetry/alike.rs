@@ -2,8 +2,8 @@
 
 use crate::history::History;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::order::Clock;
-use crate::symmetry::origin::{Origin, Via};
+use crate::symmetry::order::{Clock, PlaceId};
+use crate::symmetry::origin::Origin;
 use crate::symmetry::past::{Logged, Past, atomic_accesses, touches_memory};
 use crate::symmetry::reach::Reach;
 use crate::symmetry::rule::Rule;
@@ -114,12 +114,13 @@ impl View<'_> {
         }
         // Nobody has moved since: the objects are as they were.
         let mut through = origin.via(self.branch.since).filter(|_| self.branch.moved.is_empty());
-        !through.any(|via| self.is_released(&Via { object: self.exchange.object(via.object), ..via }, logged))
+        !through.any(|via| self.is_released(via.place, logged))
     }
 
-    fn is_released(&self, via: &Via, logged: &Logged) -> bool {
+    fn is_released(&self, place: PlaceId, logged: &Logged) -> bool {
         let least = &self.past.least;
-        least.released_to(via).is_some_and(|c| least.component(c, logged.access.thread) >= logged.epoch)
+        let released = least.released_to(place, |object| self.exchange.object(object));
+        released.is_some_and(|c| least.component(c, logged.access.thread) >= logged.epoch)
     }
 
     fn is_unknown(&self, logged: &Logged, thread: ThreadId) -> bool {

@@ -7,13 +7,10 @@
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::origin::{Origin, TRACKED};
+use crate::symmetry::origin::{After, FARTHEST, Origin, TRACKED, short};
 use crate::symmetry::past::Past;
 use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, ThreadId, ThreadSet};
-
-/// For each thread, one more than the position of the last of its events that is known; see [`Origin::after`].
-pub type After = [u32; TRACKED];
 
 /// Which order is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -143,12 +140,18 @@ impl<'a> LeftOut<'a> {
             self.keep(&mut after, origin, by);
         }
         while let Some(mine) = after.get_mut(gone_on.trailing_zeros() as usize) {
-            *mine = self.position + 1;
+            *mine = short(self.position + 1);
             gone_on &= gone_on - 1;
         }
         let numbers = (self.history.number(doer), self.history.number(thread));
-        let objects = self.moved.is_empty().then_some(self.exchange);
-        origin.moved(after, numbers, objects, (self.since, self.position))
+        // What was acquired from memory of its own was released elsewhere. If somebody has moved, who knows.
+        let (exchange, order) = (self.exchange, &self.past.least);
+        let stays = self.moved.is_empty();
+        let same = |place| {
+            let object = order.object(place);
+            stays && (!exchange.concerns(object) || exchange.object(object) == object)
+        };
+        origin.moved(after, numbers, same, (self.since, self.position))
     }
 
     /// Adds what is known of what came before in the twin's branch, and in the other one too.
@@ -156,7 +159,7 @@ impl<'a> LeftOut<'a> {
     /// It came through an object or a thread that is neither of the two: then it does there as well. Or it came from one of the two,
     /// which knew it: then what counts is what the other one knows.
     fn keep(&mut self, after: &mut After, origin: &Origin, by: By) {
-        let (since, threads) = (self.since, self.threads);
+        let (since, threads) = (short(self.since), self.threads);
         let Twins { known: [ones, others], with_own: [one, other] } = self.twins(by);
         for (t, mine) in after[..threads].iter_mut().enumerate() {
             let before = origin.after[t].min(since);
@@ -177,7 +180,7 @@ impl<'a> LeftOut<'a> {
         let known = twins.map(|twin| *self.known(twin, by));
         let mut with_own = known;
         for (mine, twin) in with_own.iter_mut().zip(twins) {
-            _ = mine.get_mut(twin.index()).map(|own| *own = u32::MAX);
+            _ = mine.get_mut(twin.index()).map(|own| *own = FARTHEST);
         }
         self.notes.twins[by as usize].insert(Twins { known, with_own })
     }

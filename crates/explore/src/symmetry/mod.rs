@@ -422,9 +422,9 @@ impl Symmetry {
             known.clear();
             known.extend(before.map(|t| exchange.thread(t)));
             // The operation itself is no crossing: what it acquires is what is asked for.
-            let via = origin.via(since).filter(|v| moved.is_empty() && v.object != op.object);
+            let via = origin.via(since).filter(|_| moved.is_empty()).map(|v| self.past.object(v.place));
             through.clear();
-            through.extend(via.map(|v| exchange.object(v.object)));
+            through.extend(via.filter(|object| *object != op.object).map(|object| exchange.object(object)));
             let past = Known { threads: &known, objects: &through, first: (skip.actor, &skip.op) };
             history.uncovered(exchange.thread(thread), &exchange.op(op), &past, races);
         }

@@ -9,11 +9,25 @@
 //! an operation releases covers itself and not what comes after it in the same transition.
 
 use crate::history::named_thread;
-use crate::symmetry::origin::{TRACKED, Via};
-use rustc_hash::FxHashMap;
+use crate::symmetry::origin::{TRACKED, Via, short};
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_trace::ThreadId;
+use symdpor_trace::saved::{Reader, Saved};
+
+/// What something is released to and acquired from: an object and its lowest byte. By number, from 1 on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PlaceId(u32);
+
+impl PlaceId {
+    pub const NONE: PlaceId = PlaceId(0);
+
+    fn index(self) -> usize {
+        (self.0 as usize).wrapping_sub(1)
+    }
+}
 
 /// Per thread, the last epoch that is known. Of threads beyond the tracked ones nothing is known from below, and
 /// everything from above.
@@ -25,17 +39,19 @@ pub enum Bound {
     Most,
 }
 
-/// What was released to an object, and the position of the last release.
+/// What was released to an object, and one more than the position of the last release; 0 if there is none.
 #[derive(Clone, Copy)]
 struct Released {
     clock: Clock,
-    position: u32,
+    after: u32,
 }
+
+const NOTHING: Released = Released { clock: [0; TRACKED], after: 0 };
 
 #[derive(Clone, Copy)]
 enum Undo {
     Thread(usize, Clock),
-    Object((u64, u8), Option<Released>),
+    Place(PlaceId, Released),
 }
 
 /// Instead of a byte: what the readers of a lock have released.
@@ -44,7 +60,9 @@ const READERS: u8 = 0xff;
 pub struct Order {
     bound: Bound,
     threads: Vec<Clock>,
-    objects: FxHashMap<(u64, u8), Released>,
+    /// All places that there have been. Only looked up: their order decides nothing.
+    places: IndexSet<(u64, u8), FxBuildHasher>,
+    released: Vec<Released>,
     undo: Vec<Undo>,
     /// For each event, the length of `undo` before it, and the object that it acquired.
     marks: Vec<(usize, Via)>,
@@ -87,7 +105,25 @@ fn acquires(order: u8) -> bool {
 
 impl Order {
     pub fn new(bound: Bound) -> Order {
-        Order { bound, threads: Vec::new(), objects: FxHashMap::default(), undo: Vec::new(), marks: Vec::new() }
+        let (places, released) = (IndexSet::default(), Vec::new());
+        Order { bound, threads: Vec::new(), places, released, undo: Vec::new(), marks: Vec::new() }
+    }
+
+    fn find(&self, key: (u64, u8)) -> Option<&Released> {
+        self.places.get_index_of(&key).and_then(|i| self.released.get(i)).filter(|r| r.after != 0)
+    }
+
+    fn place(&mut self, key: (u64, u8)) -> PlaceId {
+        let index = self.places.insert_full(key).0;
+        if self.released.len() <= index {
+            self.released.resize(index + 1, NOTHING);
+        }
+        PlaceId(index as u32 + 1)
+    }
+
+    /// The object of a place.
+    pub fn object(&self, place: PlaceId) -> ObjectId {
+        self.places.get_index(place.index()).map_or(ObjectId::NONE, |key| ObjectId(key.0))
     }
 
     pub fn len(&self) -> usize {
@@ -127,32 +163,38 @@ impl Order {
             return;
         }
         for key in self.acquired(op).into_iter().flatten() {
-            if let Some(released) = self.objects.get(&key) {
+            if let Some(released) = self.find(key) {
                 join(clock, &released.clock);
             }
         }
     }
 
     /// The object that an operation at `position` acquires.
-    fn via(&self, op: &Op, position: usize) -> Via {
+    fn via(&mut self, op: &Op, position: usize) -> Via {
+        if self.bound == Bound::Most {
+            return Via::default();
+        }
         // A lock that readers share has no last release to name.
         let shared = matches!(op.kind, OpKind::RwRead | OpKind::RwWrite | OpKind::SemWait | OpKind::SemTaken);
         let [Some(key), _] = self.acquired(op) else { return Via::default() };
         if shared || matches!(op.kind, OpKind::BarrierArrive | OpKind::BarrierPass) {
             return Via::default();
         }
-        let released = self.objects.get(&key).map_or(0, |r| r.position + 1);
-        Via { object: ObjectId(key.0), byte: key.1, acquired: position as u32, released }
+        let place = self.place(key);
+        Via { place, acquired: short(position as u32), released: short(self.released[place.index()].after) }
     }
 
     /// The object that the event at `position` acquired, if it did.
     pub fn acquired_at(&self, position: usize) -> Option<Via> {
-        self.marks.get(position).map(|m| m.1).filter(|v| v.object != ObjectId::NONE)
+        self.marks.get(position).map(|m| m.1).filter(|v| v.place != PlaceId::NONE)
     }
 
-    /// What is known to have been released to an object.
-    pub fn released_to(&self, via: &Via) -> Option<&Clock> {
-        self.objects.get(&(via.object.0, via.byte)).map(|r| &r.clock)
+    /// What is known to have been released to a place, with its object renamed.
+    pub fn released_to(&self, place: PlaceId, rename: impl Fn(ObjectId) -> ObjectId) -> Option<&Clock> {
+        let (object, byte) = *self.places.get_index(place.index())?;
+        let renamed = rename(ObjectId(object)).0;
+        let released = if renamed == object { self.released.get(place.index()) } else { self.find((renamed, byte)) };
+        released.filter(|r| r.after != 0).map(|r| &r.clock)
     }
 
     fn keys(&self, op: &Op) -> [Option<(u64, u8)>; 2] {
@@ -186,7 +228,7 @@ impl Order {
         }
     }
 
-    fn released(&self, op: &Op) -> ([Option<(u64, u8)>; 2], Release) {
+    fn released_by(&self, op: &Op) -> ([Option<(u64, u8)>; 2], Release) {
         let most = self.bound == Bound::Most;
         let releases = op.order >= 3;
         match op.kind {
@@ -213,7 +255,8 @@ impl Order {
     /// Adds the next event.
     pub fn push(&mut self, thread: ThreadId, op: &Op) {
         let position = self.marks.len();
-        self.marks.push((self.undo.len(), self.via(op, position)));
+        let via = self.via(op, position);
+        self.marks.push((self.undo.len(), via));
         let t = thread.index();
         self.save(t);
         let mut clock = self.threads[t];
@@ -231,24 +274,21 @@ impl Order {
     }
 
     fn release(&mut self, op: &Op, clock: &Clock, position: usize) {
-        let (keys, how) = self.released(op);
+        let (keys, how) = self.released_by(op);
         for key in keys.into_iter().flatten() {
-            let old = self.objects.get(&key).copied();
-            match (&how, &old) {
-                (Release::No, _) => continue,
-                (Release::Forget, _) => {
-                    self.objects.remove(&key);
+            let place = self.place(key);
+            let released = &mut self.released[place.index()];
+            self.undo.push(Undo::Place(place, *released));
+            let after = position as u32 + 1;
+            match how {
+                Release::No => {}
+                Release::Forget => *released = NOTHING,
+                Release::Merge => {
+                    join(&mut released.clock, clock);
+                    released.after = after;
                 }
-                (Release::Merge, Some(old)) => {
-                    let mut merged = Released { clock: old.clock, position: position as u32 };
-                    join(&mut merged.clock, clock);
-                    self.objects.insert(key, merged);
-                }
-                (Release::Merge | Release::Set, _) => {
-                    self.objects.insert(key, Released { clock: *clock, position: position as u32 });
-                }
+                Release::Set => *released = Released { clock: *clock, after },
             }
-            self.undo.push(Undo::Object(key, old));
         }
     }
 
@@ -259,15 +299,35 @@ impl Order {
             while self.undo.len() > mark {
                 match self.undo.pop() {
                     Some(Undo::Thread(t, clock)) => self.threads[t] = clock,
-                    Some(Undo::Object(key, Some(clock))) => {
-                        self.objects.insert(key, clock);
-                    }
-                    Some(Undo::Object(key, None)) => {
-                        self.objects.remove(&key);
-                    }
+                    Some(Undo::Place(place, released)) => self.released[place.index()] = released,
                     None => {}
                 }
             }
         }
+    }
+}
+
+/// The numbers of places are all that has to be kept: the rest follows from the history.
+impl Saved for Order {
+    fn save(&self, into: &mut Vec<u8>) {
+        (self.bound == Bound::Most).save(into);
+        self.places.iter().copied().collect::<Vec<_>>().save(into);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<Order> {
+        let mut order = Order::new(if bool::load(from)? { Bound::Most } else { Bound::Least });
+        let places: Vec<(u64, u8)> = Vec::load(from)?;
+        places.into_iter().for_each(|key| _ = order.place(key));
+        Some(order)
+    }
+}
+
+impl Saved for PlaceId {
+    fn save(&self, into: &mut Vec<u8>) {
+        self.0.save(into);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<PlaceId> {
+        u32::load(from).map(PlaceId)
     }
 }

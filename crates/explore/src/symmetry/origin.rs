@@ -4,29 +4,39 @@
 //! happens before it, or through an object that was released before the state and acquired after it. Both are there with
 //! the twins exchanged, too.
 
-use crate::symmetry::exchange::Exchange;
-use symdpor_abi::object::ObjectId;
-use symdpor_trace::{ThreadId, saved};
+use crate::symmetry::order::PlaceId;
+use symdpor_trace::saved::{Reader, Saved};
+use symdpor_trace::ThreadId;
 
 /// Of so many threads it is known whether they have gone before. Knowing less is safe.
 pub const TRACKED: usize = 16;
 const MAX_VIA: usize = 3;
 
+/// For each thread, one more than a position. All of it fits into two registers; positions that do not fit count as the last one
+/// that does ([`short`]), which is to know less.
+pub type After = [i16; TRACKED];
+
+pub const FARTHEST: i16 = i16::MAX;
+
+/// A position, or one more than that, as it is kept.
+#[inline]
+pub fn short(position: u32) -> i16 {
+    position.min(FARTHEST as u32) as i16
+}
+
 /// An object that the thread itself acquired, and the releases before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Via {
-    pub object: ObjectId,
-    /// The lowest byte.
-    pub byte: u8,
+    pub place: PlaceId,
     /// Position of the acquisition, the least of all occurrences.
-    pub acquired: u32,
+    pub acquired: i16,
     /// One more than the position of the last release before it, the most of all; 0 for none.
-    pub released: u32,
+    pub released: i16,
 }
 
 impl Via {
-    fn is_same(&self, other: &Via) -> bool {
-        self.object == other.object && self.byte == other.byte
+    fn is_none(&self) -> bool {
+        self.place == PlaceId::NONE
     }
 }
 
@@ -35,7 +45,8 @@ pub struct Origin {
     /// For each thread, one more than the position of its last event that happens before the operation, or of its
     /// being joined; the least of all occurrences. If that is beyond a state, the operation knows all that the thread has
     /// done and known up to that state.
-    pub after: [u32; TRACKED],
+    pub after: After,
+    /// Those that there are come first.
     via: [Via; MAX_VIA],
     /// The number of the last event of the thread that has it: how many events the thread had had by then.
     pub last: u32,
@@ -65,9 +76,8 @@ pub struct Acquired {
 impl Acquired {
     /// The latest come first. False if there is no room for more.
     pub fn add(&mut self, via: Via) -> bool {
-        let known = |v: &&mut Via| v.object == ObjectId::NONE || (v.object, v.byte) == (via.object, via.byte);
-        match self.via.iter_mut().find(known) {
-            Some(free) if free.object == ObjectId::NONE => *free = via,
+        match self.via.iter_mut().find(|v| v.is_none() || v.place == via.place) {
+            Some(free) if free.is_none() => *free = via,
             Some(_) => {}
             None => return false,
         }
@@ -76,23 +86,24 @@ impl Acquired {
 }
 
 impl Origin {
-    pub fn new(after: [u32; TRACKED], acquired: &Acquired, last: u32) -> Origin {
+    pub fn new(after: After, acquired: &Acquired, last: u32) -> Origin {
         Origin { after, via: acquired.via, last }
     }
 
     /// Keeps what is certain of an occurrence of either.
+    #[inline]
     pub fn merge(&mut self, other: &Origin) {
         self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         self.last = self.last.max(other.last);
         let mut kept = 0;
         for i in 0..MAX_VIA {
             let mine = self.via[i];
-            if mine.object == ObjectId::NONE {
+            if mine.is_none() {
                 break;
             }
-            if let Some(theirs) = other.via.iter().find(|v| v.is_same(&mine)) {
-                let acquired = mine.acquired.min(theirs.acquired);
-                self.via[kept] = Via { acquired, released: mine.released.max(theirs.released), ..mine };
+            if let Some(theirs) = other.via.iter().find(|v| v.place == mine.place) {
+                let (acquired, released) = (mine.acquired.min(theirs.acquired), mine.released.max(theirs.released));
+                self.via[kept] = Via { acquired, released, ..mine };
                 kept += 1;
             }
         }
@@ -100,23 +111,31 @@ impl Origin {
     }
 
     /// Whether merging the other one would change nothing.
+    #[inline]
     pub fn covers(&self, other: &Origin) -> bool {
-        let known = self.after.iter().zip(&other.after).fold(true, |all, (mine, theirs)| all & (mine <= theirs));
-        known && self.last >= other.last && self.via.iter().all(|mine| {
-            let later = |v: &Via| v.is_same(mine) && mine.acquired <= v.acquired && mine.released >= v.released;
-            mine.object == ObjectId::NONE || other.via.iter().any(later)
-        })
+        let known = (0..TRACKED).fold(true, |all, t| all & (self.after[t] <= other.after[t]));
+        known
+            && self.last >= other.last
+            && self.via.iter().take_while(|v| !v.is_none()).all(|mine| {
+                let same = other.via.iter().find(|v| v.place == mine.place);
+                same.is_some_and(|v| mine.acquired <= v.acquired && mine.released >= v.released)
+            })
     }
 
     /// The threads that an occurrence beyond `position` has certainly come after, `thread`, its own, not among them.
+    #[inline]
     pub fn after(&self, position: u32, thread: ThreadId) -> Threads {
+        let position = short(position);
         let bits = (0..TRACKED).fold(0, |bits, t| bits | u32::from(self.after[t] > position) << t);
         Threads(bits & !1u32.checked_shl(thread.0.into()).unwrap_or(0))
     }
 
     /// The objects that were last released before `position` and acquired beyond it.
+    #[inline]
     pub fn via(&self, position: u32) -> impl Iterator<Item = Via> + '_ {
-        let crosses = move |v: &&Via| v.object != ObjectId::NONE && v.acquired >= position && v.released <= position;
+        let position = short(position);
+        let crosses =
+            move |v: &&Via| !v.is_none() && v.acquired >= position && v.released <= position && position != FARTHEST;
         self.via.iter().filter(crosses).copied()
     }
 
@@ -134,13 +153,14 @@ impl Origin {
     }
 
     /// The same in another branch, in which that much is known of the threads. `numbers`: how many events the two threads have
-    /// had by now, the one that does it and the one that did it. `objects`: how they correspond, if they are in the same
-    /// state. `places`: where the branch that it is from begins, and where the other one does.
+    /// had by now, the one that does it and the one that did it. `same`: whether a place is the same there. `places`: where the
+    /// branch that it is from begins, and where the other one does.
+    #[inline]
     pub fn moved(
         &self,
-        after: [u32; TRACKED],
+        after: After,
         (now, then): (u32, u32),
-        objects: Option<&Exchange>,
+        same: impl Fn(PlaceId) -> bool,
         (since, position): (u32, u32),
     ) -> Origin {
         let last = match self.last {
@@ -148,15 +168,39 @@ impl Origin {
             last => (i64::from(last) - i64::from(then) + i64::from(now)).max(1) as u32,
         };
         let mut via = [Via::default(); MAX_VIA];
-        if let Some(exchange) = objects {
-            // What was acquired from memory of its own was released elsewhere.
-            let same = |v: &Via| exchange.object(v.object) == v.object;
-            let crossing = self.via(since).filter(same).map(|v| Via { acquired: position, ..v });
-            via.iter_mut().zip(crossing).for_each(|(room, crossing)| *room = crossing);
-        }
+        let crossing = self.via(since).filter(|v| same(v.place)).map(|v| Via { acquired: short(position), ..v });
+        via.iter_mut().zip(crossing).for_each(|(room, crossing)| *room = crossing);
         Origin { after, via, last }
     }
 }
 
-saved!(Via { object, byte, acquired, released });
-saved!(Origin { after, via, last });
+/// Positions are not negative.
+impl Saved for Via {
+    fn save(&self, into: &mut Vec<u8>) {
+        let Via { place, acquired, released } = self;
+        (*place, *acquired as u16, *released as u16).save(into);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<Via> {
+        let (place, acquired, released): (PlaceId, u16, u16) = Saved::load(from)?;
+        Some(Via { place, acquired: acquired.try_into().ok()?, released: released.try_into().ok()? })
+    }
+}
+
+impl Saved for Origin {
+    fn save(&self, into: &mut Vec<u8>) {
+        let Origin { after, via, last } = self;
+        after.map(|position| position as u16).save(into);
+        via.save(into);
+        last.save(into);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<Origin> {
+        let saved: [u16; TRACKED] = Saved::load(from)?;
+        let mut after = [0; TRACKED];
+        for (position, saved) in after.iter_mut().zip(saved) {
+            *position = saved.try_into().ok()?;
+        }
+        Some(Origin { after, via: Saved::load(from)?, last: u32::load(from)? })
+    }
+}

@@ -3,9 +3,8 @@
 use crate::history::{History, named_thread};
 use crate::symmetry::exchange::{Exchange, Pair};
 use crate::symmetry::joins::{Join, Run, closes};
-use crate::symmetry::left_out::After;
-use crate::symmetry::order::{Bound, Order, after_epoch, op_epoch, tail_epoch};
-use crate::symmetry::origin::{Acquired, Origin, TRACKED};
+use crate::symmetry::order::{Bound, Order, PlaceId, after_epoch, op_epoch, tail_epoch};
+use crate::symmetry::origin::{Acquired, After, Origin, TRACKED, short};
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::{OriginId, Tables};
 use rustc_hash::FxHashMap;
@@ -298,18 +297,20 @@ impl Past {
         let mut dependence = [0; TRACKED];
         history.past_of(thread, op, &mut dependence);
         let races = op.map_or(self.least.clock(thread), |op| self.least.clock_after(thread, op)).map(after_epoch);
-        [dependence, races].map(|known| {
-            let mut after = known;
-            self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
-            after
-        })
+        [dependence, races].map(|known| self.with_joined(known, thread))
     }
 
     fn complete(&self, after: [u32; TRACKED], thread: ThreadId, acquired: &Acquired, history: &History) -> Origin {
-        let known = after;
-        let mut after = after;
-        self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
-        Origin::new(after, acquired, history.number(thread))
+        Origin::new(self.with_joined(after, thread), acquired, history.number(thread))
+    }
+
+    /// With the threads that have been joined by an event that is known, or by the thread itself.
+    fn with_joined(&self, known: [u32; TRACKED], thread: ThreadId) -> After {
+        let mut after = known;
+        if !self.joins.is_empty() {
+            self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
+        }
+        after.map(short)
     }
 
     /// What the thread has acquired last, by the order of races, which has caught up.
@@ -330,6 +331,11 @@ impl Past {
         let start = self.blocks.partition_point(|b| (b.0 as usize) < position);
         let end = self.blocks.partition_point(|b| (b.0 as usize) <= position);
         &self.blocks[start..end]
+    }
+
+    /// The object that was acquired.
+    pub fn object(&self, place: PlaceId) -> ObjectId {
+        self.least.object(place)
     }
 
     /// Brings both orders up to the current state.
@@ -372,15 +378,16 @@ saved!(Logged { epoch, access, atomic });
 saved!(Event { identified, locals_before, accesses_before });
 saved!(Local { position, state, memory, refused, asked_at });
 
-/// Without the orders, which catch up with the history whenever they are asked.
+/// Without what the orders know: they catch up with the history whenever they are asked.
 impl Saved for Past {
     fn save(&self, into: &mut Vec<u8>) {
-        let Past { locals, accesses, joins, runs, blocks, events, left_by, accessed_by, twins, seen, .. } = self;
+        let Past { locals, accesses, joins, runs, blocks, events, left_by, accessed_by, twins, seen, least, most: _ } = self;
         locals.save(into);
         accesses.save(into);
         joins.save(into);
         runs.save(into);
         blocks.save(into);
+        least.save(into);
         events.save(into);
         left_by.save(into);
         accessed_by.save(into);
@@ -395,6 +402,7 @@ impl Saved for Past {
             joins: Vec::load(from)?,
             runs: FxHashMap::load(from)?,
             blocks: Vec::load(from)?,
+            least: Order::load(from)?,
             events: Vec::load(from)?,
             left_by: Vec::load(from)?,
             accessed_by: Vec::load(from)?,
