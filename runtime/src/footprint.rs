@@ -2,6 +2,7 @@
 //!
 //! Steps that repeat the plan leave none, except the last: the controller has seen them. See `symdpor_abi::local`.
 
+use crate::alike;
 use crate::cell::Global;
 use crate::channel;
 use crate::exec;
@@ -26,13 +27,31 @@ struct State {
     used: usize,
     identified: bool,
     result: Option<usize>,
+    /// Who has come to its next operation in the step under way.
+    left: [u16; MOST_LEFT],
+    left_count: usize,
 }
 
-static STATE: Global<State> =
-    Global::new(State { on: false, first: 0, begun: 0, ended: 0, used: 0, identified: false, result: None });
+/// A step's own thread, and one that it has created. More of them are asked for if they are needed.
+const MOST_LEFT: usize = 4;
+
+const BEGINNING: State = State {
+    on: false,
+    first: 0,
+    begun: 0,
+    ended: 0,
+    used: 0,
+    identified: false,
+    result: None,
+    left: [0; MOST_LEFT],
+    left_count: 0,
+};
+
+static STATE: Global<State> = Global::new(BEGINNING);
 
 pub fn reset() {
-    *STATE.get() = State { on: false, first: 0, begun: 0, ended: 0, used: 0, identified: false, result: None };
+    *STATE.get() = BEGINNING;
+    alike::reset();
     races::detector().log().switch(false);
     plan_is_known();
 }
@@ -66,6 +85,7 @@ pub fn begin_step(thread: u16) {
         detector.log().switch(true);
     }
     detector.new_epoch(thread);
+    alike::runs(thread);
 }
 
 /// The step under way, if there is one, has come to its end.
@@ -78,6 +98,8 @@ pub fn end_step() {
     state.ended = state.begun;
     accesses();
     leave_local(exec::get().current);
+    let left = core::mem::take(&mut state.left_count);
+    alike::tell(&state.left[..left]);
     let (identified, result) = (core::mem::take(&mut state.identified), state.result.take());
     write(&[footprint::END | (identified as u64) << 8 | (result.is_some() as u64) << 9, result.unwrap_or(0) as u64]);
 }
@@ -107,6 +129,12 @@ pub fn leave_local(number: u16) {
     if is_new() && alive {
         let [low, high] = hash(number);
         write(&[footprint::LOCAL | (number as u64) << 8, low, high]);
+        let state = STATE.get();
+        if let Some(room) = state.left.get_mut(state.left_count) {
+            *room = number;
+            state.left_count += 1;
+        }
+        alike::left(number, [low, high]);
     }
 }
 
@@ -128,7 +156,7 @@ pub fn result(value: usize) {
     STATE.get().result = Some(value);
 }
 
-fn write(words: &[u64]) {
+pub fn write(words: &[u64]) {
     let state = STATE.get();
     let len = 8 * words.len();
     if state.used + len > FOOTPRINTS_BYTES {
@@ -154,6 +182,15 @@ fn hash(number: u16) -> [u64; 2] {
         exec::get().threads[number as usize].chain = if walked.is_ok() { exact.finish() } else { [0; 2] };
     }
     if walked.is_ok() { hash.lanes.finish() } else { [0; 2] }
+}
+
+/// The same of a thread that has not moved for some time. Leaves nothing behind.
+pub fn hash_again(number: u16) -> [u64; 2] {
+    if local::is_at_plain_access(number) {
+        return chained(number).unwrap_or([0; 2]);
+    }
+    let mut hash = Hash { number, lanes: Lanes::new(), exact: None };
+    if local::walk(number, &mut hash).is_ok() { hash.lanes.finish() } else { [0; 2] }
 }
 
 /// The local state of a thread that stands before a plain access, where it is not known what is live: what it was when that was

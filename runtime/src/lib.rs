@@ -15,6 +15,7 @@
 mod access;
 mod accesses;
 mod ahead;
+mod alike;
 mod atomics;
 mod author;
 mod barrier;

@@ -5,6 +5,7 @@
 //! last one's argument behind. Everything else is searched word by word, so that a number that looks like an address makes
 //! a thread's memory look known. That loses reduction, and nothing else.
 
+use crate::alike;
 use crate::channel::{self, Writer};
 use crate::exec;
 use crate::footprint::{self, Lanes};
@@ -12,6 +13,7 @@ use crate::keys;
 use crate::local::{self, Sink};
 use crate::names;
 use crate::pool;
+use crate::set::ThreadBits;
 use crate::snapshot;
 use crate::sys::pages::PAGE;
 use crate::tls;
@@ -68,21 +70,28 @@ static SEARCH: crate::cell::Global<Search> = crate::cell::Global::new(Search {
 /// Tells of all threads that have come to an operation.
 pub fn tell() {
     let exec = exec::get();
+    let mut writer = Writer::new(MEMORY_OFFSET, MEMORY_BYTES);
+    let mut record = |words: &[u64]| _ = writer.bytes(words.as_ptr() as usize, size_of_val(words));
+    search(|number| exec.pending.contains(number), channel::says(options::EXPLAIN), &mut record);
+    channel::header().memory_len = writer.used() as u32;
+}
+
+/// Tells of some threads that have, among the footprints.
+pub fn tell_of(threads: &ThreadBits) {
+    search(|number| threads.contains(number), false, &mut alike::record);
+}
+
+fn search(wanted: impl Fn(u16) -> bool, explain: bool, record: &mut dyn FnMut(&[u64])) {
+    let threads = exec::get().thread_count;
     let search = SEARCH.get();
     search.count = 0;
-    search.stack_known[..exec.thread_count as usize].fill(false);
-    for number in (1..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
-        search.gather(number);
-    }
+    search.stack_known[..threads as usize].fill(false);
+    (1..threads).filter(|&n| wanted(n)).for_each(|number| search.gather(number));
     let count = search.count;
     search.owned[..count].sort_unstable_by_key(|o| o.start);
     search.everything();
     search.open_known();
-    let mut writer = Writer::new(MEMORY_OFFSET, MEMORY_BYTES);
-    for number in (1..exec.thread_count).filter(|&n| exec.pending.contains(n)) {
-        search.write(number, &mut writer);
-    }
-    channel::header().memory_len = writer.used() as u32;
+    (1..threads).filter(|&n| wanted(n)).for_each(|number| search.write(number, explain, record));
 }
 
 /// Collects the heap blocks that words lead to.
@@ -126,7 +135,7 @@ struct Informed<'a> {
     blocks: [(usize, usize); MAX_BLOCKS],
     count: usize,
     /// Where to put the words, if they are asked for.
-    writer: &'a mut Writer,
+    record: &'a mut dyn FnMut(&[u64]),
     explain: bool,
     site: u32,
 }
@@ -166,7 +175,7 @@ impl Informed<'_> {
     fn add(&mut self, kind: u64, word: u64) {
         self.lanes.add(kind << 56 ^ word);
         if self.explain {
-            self.writer.record(&[memory::WORD | (self.number as u64) << 8 | kind << 24, word]);
+            (self.record)(&[memory::WORD | (self.number as u64) << 8 | kind << 24, word]);
         }
     }
 }
@@ -181,7 +190,7 @@ impl Sink for Informed<'_> {
             self.site = site;
         }
         if self.explain {
-            self.writer.record(&[memory::FRAME | (self.number as u64) << 8 | (before as u64) << 24, site as u64]);
+            (self.record)(&[memory::FRAME | (self.number as u64) << 8 | (before as u64) << 24, site as u64]);
         }
     }
 
@@ -227,22 +236,21 @@ impl Search {
         list[..end].iter().rev().take_while(move |o| address < o.end())
     }
 
-    fn write(&self, number: u16, writer: &mut Writer) {
+    fn write(&self, number: u16, explain: bool, record: &mut dyn FnMut(&[u64])) {
         let stack = !self.stack_known[number as usize] as u64;
         if local::is_at_plain_access(number) {
             if let Some([low, high]) = footprint::chained(number) {
-                writer.record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
+                record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
             }
             return;
         }
-        let explain = channel::says(options::EXPLAIN);
         let mut informed = Informed {
             search: self,
             number,
             lanes: Lanes::new(),
             blocks: [(0, 0); MAX_BLOCKS],
             count: 0,
-            writer: &mut *writer,
+            record: &mut *record,
             explain,
             site: 0,
         };
@@ -250,15 +258,15 @@ impl Search {
         let site = informed.site as u64;
         if let Err(why) = walked {
             if explain {
-                writer.record(&[memory::WHY | (number as u64) << 8 | (why as u64) << 24, site]);
+                record(&[memory::WHY | (number as u64) << 8 | (why as u64) << 24, site]);
             }
             return;
         }
         informed.contents();
         let ([low, high], blocks, count) = (informed.lanes.finish(), informed.blocks, informed.count);
-        writer.record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
+        record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
         for &(start, size) in local::layout().objects().iter().chain(&blocks[..count]) {
-            writer.record(&[memory::BLOCK, names::object(start).0, size as u64]);
+            record(&[memory::BLOCK, names::object(start).0, size as u64]);
         }
     }
 

@@ -78,6 +78,8 @@ pub mod footprint {
     pub const END: u64 = 3;
     /// 4; then the object at its beginning and the length in bytes: a heap block that was allocated.
     pub const BLOCK: u64 = 4;
+    /// Added to the kinds of [`memory`](super::memory): what threads have to themselves that are alike after the step.
+    pub const OF_MEMORY: u64 = 4;
 }
 
 /// Records of memory.

@@ -62,6 +62,7 @@ pub struct Footprint {
     pub accesses_end: u32,
     pub locals_end: u32,
     pub blocks_end: u32,
+    pub memory_end: u32,
     /// The thread has asked who it is, or has been told apart from others otherwise.
     pub identified: bool,
     /// For a join whose result is used: the result.
@@ -78,6 +79,8 @@ pub struct Footprints {
     pub locals: Vec<(ThreadId, LocalState)>,
     /// Heap blocks that were allocated: where, and how many bytes.
     pub blocks: Vec<(ObjectId, u64)>,
+    /// What threads that are alike after a step have to themselves then.
+    pub memory: Vec<ThreadMemory>,
 }
 
 impl Footprints {
@@ -110,18 +113,26 @@ impl Footprints {
         self.blocks.get(start as usize..self.steps[i].blocks_end as usize).unwrap_or(&[])
     }
 
+    /// What threads that are alike after the step at `position` have to themselves then, as far as it has been told.
+    pub fn memory(&self, position: usize) -> &[ThreadMemory] {
+        let Some(i) = self.index(position) else { return &[] };
+        let start = if i == 0 { 0 } else { self.steps[i - 1].memory_end };
+        self.memory.get(start as usize..self.steps[i].memory_end as usize).unwrap_or(&[])
+    }
+
     pub fn clear(&mut self) {
         self.first = 0;
         self.steps.clear();
         self.accesses.clear();
         self.locals.clear();
         self.blocks.clear();
+        self.memory.clear();
     }
 
     /// Ends a step whose accesses and local states have been added.
     pub fn end_step(&mut self, identified: bool, result: Option<u64>) {
         let (accesses_end, locals_end) = (self.accesses.len() as u32, self.locals.len() as u32);
-        let blocks_end = self.blocks.len() as u32;
-        self.steps.push(Footprint { accesses_end, locals_end, blocks_end, identified, result });
+        let (blocks_end, memory_end) = (self.blocks.len() as u32, self.memory.len() as u32);
+        self.steps.push(Footprint { accesses_end, locals_end, blocks_end, memory_end, identified, result });
     }
 }

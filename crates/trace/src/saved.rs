@@ -293,8 +293,8 @@ saved!(Step { thread, op, alternatives, alternative, enabled });
 saved!(PendingOp { thread, op, enabled });
 saved!(PlainAccess { thread, object, granules, mask, write });
 saved!(ThreadMemory { thread, local, stack, blocks });
-saved!(Footprint { accesses_end, locals_end, blocks_end, identified, result });
-saved!(Footprints { first, steps, accesses, locals, blocks });
+saved!(Footprint { accesses_end, locals_end, blocks_end, memory_end, identified, result });
+saved!(Footprints { first, steps, accesses, locals, blocks, memory });
 saved!(Execution { steps, pending, end, footprints, memory });
 
 #[cfg(test)]

@@ -39,6 +39,10 @@ fn record(reader: &mut Reader<'_>, prints: &mut Footprints) -> Result<(), Damage
             prints.locals.push((thread(word)?, local));
         }
         footprint::BLOCK => prints.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
+        kind if kind > footprint::OF_MEMORY => {
+            let of_memory = word - footprint::OF_MEMORY;
+            memory_record(of_memory, reader, &mut prints.memory)?;
+        }
         footprint::END => {
             let result = reader.u64()?;
             prints.end_step(word >> 8 & 1 != 0, (word >> 9 & 1 != 0).then_some(result));
@@ -68,16 +72,20 @@ pub fn read_memory(channel: &Channel, header: &Header) -> Result<Vec<ThreadMemor
     let mut reader = Reader::new(&bytes);
     let mut threads: Vec<ThreadMemory> = Vec::new();
     while !reader.is_at_end() {
-        let word = reader.u64()?;
-        match (word & 0xff, threads.last_mut()) {
-            (memory::THREAD, _) => {
-                let local = local_state(&mut reader)?;
-                let stack = word >> 24 & 1 != 0;
-                threads.push(ThreadMemory { thread: thread(word)?, local, stack, blocks: vec![] });
-            }
-            (memory::BLOCK, Some(last)) => last.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
-            _ => return Err(Damaged("a record of memory")),
-        }
+        memory_record(reader.u64()?, &mut reader, &mut threads)?;
     }
     Ok(threads)
+}
+
+fn memory_record(word: u64, reader: &mut Reader<'_>, threads: &mut Vec<ThreadMemory>) -> Result<(), Damaged> {
+    match (word & 0xff, threads.last_mut()) {
+        (memory::THREAD, _) => {
+            let local = local_state(reader)?;
+            let stack = word >> 24 & 1 != 0;
+            threads.push(ThreadMemory { thread: thread(word)?, local, stack, blocks: vec![] });
+        }
+        (memory::BLOCK, Some(last)) => last.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
+        _ => return Err(Damaged("a record of memory")),
+    }
+    Ok(())
 }

@@ -88,7 +88,9 @@ impl View<'_> {
         let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
         let Branch { summary, tables, .. } = *self.branch;
         if (!logged.atomic || self.rule.mixed)
-            && summary.plain(tables).any(|(other, origin)| conflicts(&other) && self.is_unordered(logged, &other, origin))
+            && summary
+                .plain(tables)
+                .any(|(other, origin)| conflicts(&other) && self.is_unordered(logged, &other, origin))
         {
             return true;
         }

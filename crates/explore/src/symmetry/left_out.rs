@@ -89,7 +89,18 @@ impl<'a> LeftOut<'a> {
         let position = history.len() as u32;
         let threads = history.threads().min(TRACKED);
         notes.begin();
-        LeftOut { exchange, first, since: since as u32, moved, position, threads, past, history, notes, own_touched: None }
+        LeftOut {
+            exchange,
+            first,
+            since: since as u32,
+            moved,
+            position,
+            threads,
+            past,
+            history,
+            notes,
+            own_touched: None,
+        }
     }
 
     /// Whether something of the twin's branch is still to come.

@@ -5,8 +5,8 @@
 //! the twins exchanged, too.
 
 use crate::symmetry::order::PlaceId;
-use symdpor_trace::saved::{Reader, Saved};
 use symdpor_trace::ThreadId;
+use symdpor_trace::saved::{Reader, Saved};
 
 /// Of so many threads it is known whether they have gone before. Knowing less is safe.
 pub const TRACKED: usize = 16;

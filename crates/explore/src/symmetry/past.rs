@@ -36,15 +36,31 @@ struct Event {
 struct Local {
     position: u32,
     state: LocalState,
-    /// What it had to itself when that was last asked for, how often others had an address of it, and where it was asked for.
+    memory: Told,
+}
+
+/// What a thread had to itself when that was last told, how often it was asked for, and in which state it was told.
+///
+/// As long as the thread does not move nobody can get an address of its memory who had none. But others can forget one: what
+/// is so in a state need not have been so in the states before it.
+#[derive(Clone, Default)]
+struct Told {
     memory: Option<Rc<ThreadMemory>>,
-    refused: u8,
-    asked_at: u32,
+    asked: u8,
+    at: u32,
+}
+
+/// What was told of a thread, and what had been told of it before.
+struct Telling {
+    thread: ThreadId,
+    local: u32,
+    at: u32,
+    before: Told,
 }
 
 impl Local {
     fn new(position: usize, state: LocalState) -> Local {
-        Local { position: position as u32, state, memory: None, refused: 0, asked_at: 0 }
+        Local { position: position as u32, state, memory: Told::default() }
     }
 }
 
@@ -78,6 +94,7 @@ pub struct Past {
     /// Whose local states and accesses have been added, in that order.
     left_by: Vec<ThreadId>,
     accessed_by: Vec<ThreadId>,
+    tellings: Vec<Telling>,
     /// Whether two threads have ever had the same local state, and as long as they have not, who had which.
     twins: bool,
     seen: FxHashMap<LocalState, ThreadId>,
@@ -96,6 +113,7 @@ impl Default for Past {
             events: Vec::new(),
             left_by: Vec::new(),
             accessed_by: Vec::new(),
+            tellings: Vec::new(),
             twins: false,
             seen: FxHashMap::default(),
             least: Order::new(Bound::Least),
@@ -162,6 +180,7 @@ impl Past {
             }
             self.leave(thread, Local::new(position, local));
         }
+        self.told(prints.memory(position), position + 1, false);
         if let (OpKind::ThreadJoin, Some(target)) = (step.op.kind, named_thread(&step.op)) {
             let result = footprint.and_then(|f| f.result);
             let closes = closes(position, execution);
@@ -170,6 +189,32 @@ impl Past {
         self.blocks.extend(prints.blocks(position).iter().map(|b| (position as u32, b.0, b.1)));
         let identified = footprint.is_some_and(|f| f.identified);
         self.events.push(Event { identified, locals_before, accesses_before });
+    }
+
+    /// Notes what threads have to themselves in the state before `position`. `asked`: because that was asked for.
+    fn told(&mut self, memory: &[ThreadMemory], position: usize, asked: bool) {
+        for answer in memory {
+            let thread = answer.thread;
+            let local = self.locals.get_mut(thread.index()).and_then(|l| l.last_mut());
+            if let Some(local) = local.filter(|l| l.state.is_known()) {
+                let at = position as u32;
+                let asked = local.memory.asked.saturating_add(asked as u8);
+                let told = Told { memory: Some(Rc::new(answer.clone())), asked, at };
+                let before = std::mem::replace(&mut local.memory, told);
+                self.tellings.push(Telling { thread, local: local.position, at, before });
+            }
+        }
+    }
+
+    /// Takes back what was told in states beyond the one before `position`.
+    fn untell(&mut self, position: usize) {
+        while let Some(telling) = self.tellings.pop_if(|t| t.at as usize > position) {
+            let local = self.locals.get_mut(telling.thread.index()).and_then(|l| l.last_mut());
+            if let Some(local) = local.filter(|l| l.position == telling.local) {
+                // How often it was asked for stays: it is not asked for ever.
+                local.memory = Told { asked: local.memory.asked, ..telling.before };
+            }
+        }
     }
 
     fn log(&mut self, logged: Logged) {
@@ -188,6 +233,7 @@ impl Past {
         for thread in self.left_by.drain(locals_before as usize..) {
             self.locals[thread.index()].pop();
         }
+        self.untell(len);
         for thread in self.accessed_by.drain(accesses_before as usize..) {
             self.accesses[thread.index()].pop();
         }
@@ -216,27 +262,22 @@ impl Past {
         if a.state != b.state {
             return Twins::No;
         }
-        if let (Some(a), Some(b)) = (&a.memory, &b.memory)
+        if let (Some(a), Some(b)) = (&a.memory.memory, &b.memory.memory)
             && let Some(memory) = corresponding(a, b)
         {
             return Twins::Yes(Exchange::new(one, other, memory));
         }
-        let unknown = a.memory.is_none() || b.memory.is_none();
-        let again = |l: &Local| l.refused < QUESTIONS && (l.asked_at as usize) < position;
+        let unknown = a.memory.memory.is_none() || b.memory.memory.is_none();
+        let again = |l: &Local| l.memory.asked < QUESTIONS && (l.memory.at as usize) < position;
         if unknown || again(a) && again(b) { Twins::Ask } else { Twins::No }
     }
 
     /// Takes the answer to a question asked in the state before `position`.
     pub fn remember(&mut self, memory: &[ThreadMemory], position: usize) {
-        for answer in memory {
-            if let Some(local) = self.locals.get_mut(answer.thread.index()).and_then(|l| l.last_mut()) {
-                local.memory = Some(Rc::new(answer.clone()));
-                local.refused = local.refused.saturating_add(1);
-                local.asked_at = position as u32;
-            }
-        }
+        self.told(memory, position, true);
         // Whoever is not in the answer has no local state after all; main is never asked for.
-        for local in self.locals.iter_mut().skip(1).filter_map(|l| l.last_mut()).filter(|l| l.memory.is_none()) {
+        let untold = |l: &&mut Local| l.memory.memory.is_none();
+        for local in self.locals.iter_mut().skip(1).filter_map(|l| l.last_mut()).filter(untold) {
             local.state = LocalState::UNKNOWN;
         }
     }
@@ -376,12 +417,15 @@ fn corresponding(a: &ThreadMemory, b: &ThreadMemory) -> Option<Vec<Pair>> {
 
 saved!(Logged { epoch, access, atomic });
 saved!(Event { identified, locals_before, accesses_before });
-saved!(Local { position, state, memory, refused, asked_at });
+saved!(Local { position, state, memory });
+saved!(Told { memory, asked, at });
+saved!(Telling { thread, local, at, before });
 
 /// Without what the orders know: they catch up with the history whenever they are asked.
 impl Saved for Past {
     fn save(&self, into: &mut Vec<u8>) {
-        let Past { locals, accesses, joins, runs, blocks, events, left_by, accessed_by, twins, seen, least, most: _ } = self;
+        let Past { locals, accesses, joins, runs, blocks, events, left_by, accessed_by, tellings, .. } = self;
+        let Past { twins, seen, least, most: _, .. } = self;
         locals.save(into);
         accesses.save(into);
         joins.save(into);
@@ -391,6 +435,7 @@ impl Saved for Past {
         events.save(into);
         left_by.save(into);
         accessed_by.save(into);
+        tellings.save(into);
         twins.save(into);
         seen.save(into);
     }
@@ -406,6 +451,7 @@ impl Saved for Past {
             events: Vec::load(from)?,
             left_by: Vec::load(from)?,
             accessed_by: Vec::load(from)?,
+            tellings: Vec::load(from)?,
             twins: bool::load(from)?,
             seen: FxHashMap::load(from)?,
             ..Past::default()

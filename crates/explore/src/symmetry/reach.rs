@@ -39,8 +39,12 @@ mod tests {
 
     #[test]
     fn whatever_overlaps_may_meet() {
-        let access = |object: u64, granules| {
-            PlainAccess { thread: ThreadId(1), object: ObjectId(object), granules, mask: 0xff, write: true }
+        let access = |object: u64, granules| PlainAccess {
+            thread: ThreadId(1),
+            object: ObjectId(object),
+            granules,
+            mask: 0xff,
+            write: true,
         };
         let starts = (0..140).map(|g| 1 << 60 | 8 * g).chain([0]);
         for (start, granules) in starts.flat_map(|s| [1, 2, 9, 63, 64, 70].map(|g| (s, g))) {

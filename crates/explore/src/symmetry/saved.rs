@@ -3,9 +3,9 @@
 //! The orders of plain accesses are not written: they follow from the history and catch up with it. Nor are branches of nodes that
 //! are no longer part of the current execution.
 
+use super::left_out::Notes;
 use super::past::Past;
 use super::rule::Rule;
-use super::left_out::Notes;
 use super::summary::Summary;
 use super::tables::Tables;
 use super::timer::Timer;

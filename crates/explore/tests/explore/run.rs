@@ -8,8 +8,8 @@ use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::dependent;
 use symdpor_explore::{Explorer, Statistics};
 use symdpor_trace::{
-    Choice, End, Execution, Footprints, Op, OpKind, PendingOp, PlainAccess, Plan, Step, ThreadId, ThreadMemory,
-    ThreadSet,
+    Choice, End, Execution, Footprints, LocalState, Op, OpKind, PendingOp, PlainAccess, Plan, Step, ThreadId,
+    ThreadMemory, ThreadSet,
 };
 
 /// How an execution ended, with everything that can be seen of it.
@@ -246,15 +246,22 @@ impl Run<'_> {
         for thread in std::iter::once(t).chain(created) {
             prints.locals.push((ThreadId(thread as u16), local::state(&self.state, self.table, thread)));
         }
+        // Threads that are alike are told of at once, as the real runtime does. Now and then it does not.
+        for thread in std::iter::once(t).chain(created).filter(|t| !(self.steps.len() + t).is_multiple_of(5)) {
+            let local = local::state(&self.state, self.table, thread);
+            let alike = |other: &usize| local.is_known() && local::state(&self.state, self.table, *other) == local;
+            let group: Vec<usize> = (1..self.state.threads.len()).filter(alike).collect();
+            if group.len() > 1 && group.contains(&thread) {
+                prints.memory.extend(group.into_iter().map(|t| own_memory(t, local)));
+            }
+        }
         prints.end_step(false, self.state.joined.0);
     }
 
     /// Here every thread has its memory to itself.
     fn answer(self) -> (Execution, Option<Outcome>) {
         let (table, threads) = (self.table, self.state.threads.len());
-        let locals = (1..threads).map(|t| (ThreadId(t as u16), local::state(&self.state, table, t)));
-        let memory = locals.map(|(thread, local)| ThreadMemory { thread, local, stack: true, blocks: Vec::new() });
-        let memory = memory.collect();
+        let memory = (1..threads).map(|t| own_memory(t, local::state(&self.state, table, t))).collect();
         let (execution, _) = self.end(End::Asked, None);
         (Execution { memory, ..execution }, None)
     }
@@ -267,6 +274,10 @@ impl Run<'_> {
         let pending = (0..self.state.threads.len()).filter_map(pending_of).collect();
         (Execution { steps: self.steps, pending, end, footprints: self.footprints, memory: Vec::new() }, outcome)
     }
+}
+
+fn own_memory(thread: usize, local: LocalState) -> ThreadMemory {
+    ThreadMemory { thread: ThreadId(thread as u16), local, stack: true, blocks: Vec::new() }
 }
 
 /// What an explorer found.

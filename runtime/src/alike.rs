@@ -1,0 +1,86 @@
+//! Threads that have come to the same local state. They may be twins, and the controller will want to know what memory they have to
+//! themselves (`memory`): it is told at once, so that it need not ask, which would take an execution of its own.
+//!
+//! What is told stays true as long as the threads do not move, except that others may forget addresses of theirs. Then the
+//! controller asks.
+
+use crate::cell::Global;
+use crate::exec;
+use crate::footprint;
+use crate::memory;
+use crate::set::ThreadBits;
+use symdpor_abi::MAX_THREADS;
+use symdpor_abi::local::footprint::OF_MEMORY;
+
+const NONE: [u64; 2] = [0; 2];
+
+/// Reset with every execution.
+struct State {
+    /// The local states of all threads, once one has come to a new one; none while a thread runs.
+    locals: [[u64; 2]; MAX_THREADS],
+    /// Of so many threads.
+    known: u16,
+}
+
+static STATE: Global<State> = Global::new(State { locals: [NONE; MAX_THREADS], known: 0 });
+
+pub fn reset() {
+    STATE.get().known = 0;
+}
+
+impl State {
+    /// Those threads that have not moved since the new part of the execution began, and those that have been created meanwhile.
+    fn fill(&mut self) {
+        let exec = exec::get();
+        for number in self.known..exec.thread_count {
+            let waits = number != 0 && number != exec.current && exec.pending.contains(number);
+            self.locals[number as usize] = if waits { footprint::hash_again(number) } else { NONE };
+        }
+        self.known = exec.thread_count;
+    }
+}
+
+/// A thread runs.
+#[inline]
+pub fn runs(number: u16) {
+    STATE.get().locals[number as usize] = NONE;
+}
+
+/// A thread has come to its next operation.
+#[inline]
+pub fn left(number: u16, local: [u64; 2]) {
+    let state = STATE.get();
+    state.fill();
+    state.locals[number as usize] = local;
+}
+
+/// Tells of these threads, which have come to their next operations, and of those that are like them.
+#[inline]
+pub fn tell(newcomers: &[u16]) {
+    let (state, mut group) = (STATE.get(), ThreadBits::EMPTY);
+    let mut any = false;
+    for &newcomer in newcomers.iter().filter(|&&n| n != 0) {
+        let local = state.locals[newcomer as usize];
+        if local == NONE {
+            continue;
+        }
+        for number in (1..state.known).filter(|&n| n != newcomer && state.locals[n as usize] == local) {
+            group.insert(number);
+            group.insert(newcomer);
+            any = true;
+        }
+    }
+    if any {
+        memory::tell_of(&group);
+    }
+}
+
+/// Puts a record of memory among the footprints.
+pub fn record(words: &[u64]) {
+    let [first, rest @ ..] = words else { return };
+    match rest {
+        [a] => footprint::write(&[first + OF_MEMORY, *a]),
+        [a, b] => footprint::write(&[first + OF_MEMORY, *a, *b]),
+        _ => {}
+    }
+}
