@@ -60,6 +60,13 @@ impl Past {
         self.reach = reach;
     }
 
+    /// A copy, in the memory that there is.
+    pub fn become_like(&mut self, other: &Past) {
+        let Past { thread, words, base, grown, reach } = self;
+        words.clone_from(&other.words);
+        (*thread, *base, *grown, *reach) = (other.thread, other.base, other.grown, other.reach);
+    }
+
     /// Whether an event is in the past. All earlier events of the thread itself are.
     pub fn covers(&self, event: u32, of: ThreadId) -> bool {
         self.thread == Some(of) || self.component(of) > event

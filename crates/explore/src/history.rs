@@ -31,12 +31,40 @@ pub struct Race {
     pub first: ThreadId,
 }
 
-/// What an operation is known to come after: all that threads have done and known by now, the last release of objects.
-pub struct Known<'a> {
-    pub threads: &'a [ThreadId],
-    pub objects: &'a [ObjectId],
-    /// A thread that will have done this operation next.
-    pub first: (ThreadId, &'a Op),
+/// What an operation of a thread is known to come after: all that it and other threads have done and known by now, the last release
+/// of objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Known {
+    thread: ThreadId,
+    /// As bits. Of threads with higher numbers nothing is known.
+    threads: u64,
+    objects: [ObjectId; 3],
+}
+
+impl Known {
+    pub fn new(
+        thread: ThreadId,
+        threads: impl Iterator<Item = ThreadId>,
+        objects: impl Iterator<Item = ObjectId>,
+    ) -> Known {
+        let threads = threads.filter(|t| t.0 < 64).fold(0, |bits, t| bits | 1 << t.0);
+        let mut known = Known { thread, threads, objects: [ObjectId::NONE; 3] };
+        known.objects.iter_mut().zip(objects).for_each(|(room, object)| *room = object);
+        known
+    }
+
+    fn threads(&self) -> impl Iterator<Item = ThreadId> + use<> {
+        let mut bits = self.threads;
+        std::iter::from_fn(move || {
+            let thread = bits.checked_ilog2()?;
+            bits &= !(1 << thread);
+            Some(ThreadId(thread as u16))
+        })
+    }
+
+    fn has(&self, thread: ThreadId) -> bool {
+        self.thread == thread || thread.0 < 64 && self.threads >> thread.0 & 1 != 0
+    }
 }
 
 #[derive(Clone)]
@@ -73,6 +101,9 @@ pub struct History {
     /// Lists of events that are made again and again.
     candidates: Vec<u32>,
     needed: Vec<u32>,
+    /// The last that was asked about, and its past.
+    known: Option<Known>,
+    known_past: Past,
 }
 
 impl Default for History {
@@ -86,6 +117,8 @@ impl Default for History {
             past: Past::default(),
             candidates: Vec::new(),
             needed: Vec::new(),
+            known: None,
+            known_past: Past::default(),
         }
     }
 }
@@ -329,8 +362,10 @@ impl History {
         self.threads.get(thread.index()).map_or(&[], |t| &t.events)
     }
 
-    /// Adds the events that `op`, done later by `thread`, would race with if it came after what is known.
-    pub fn uncovered(&mut self, thread: ThreadId, op: &Op, known: &Known<'_>, races: &mut Vec<(usize, ThreadId)>) {
+    /// Adds the events that `op`, done later, would race with if it came after what is known. `first`: what one of the threads will
+    /// have done next. Until [`History::forget_known`] that must be the same, and nothing may change.
+    pub fn uncovered(&mut self, op: &Op, known: &Known, first: &(ThreadId, Op), races: &mut Vec<(usize, ThreadId)>) {
+        let thread = known.thread;
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         let on_channels = !waits(op) && op.is_on_channels();
@@ -348,15 +383,8 @@ impl History {
         }
         // Its own events it comes after anyway.
         candidates.retain(|&e| self.events.get(e as usize).is_some_and(|e| e.thread != thread));
-        if !on_channels && candidates.is_empty() {
-            self.candidates = candidates;
-            return;
-        }
-        self.start(thread);
-        known.threads.iter().for_each(|&t| self.join_thread(t));
-        known.objects.iter().for_each(|&o| self.join(self.objects.last_write(o)));
-        if thread == known.first.0 || known.threads.contains(&known.first.0) {
-            self.join_candidates(known.first.1);
+        if on_channels || !candidates.is_empty() {
+            self.assume(known, first);
         }
         if on_channels {
             return self.all_uncovered(thread, op, candidates, races);
@@ -368,6 +396,27 @@ impl History {
             self.join(event);
         }
         self.candidates = candidates;
+    }
+
+    /// Makes the past that of an operation of which this is known.
+    fn assume(&mut self, known: &Known, first: &(ThreadId, Op)) {
+        if self.known == Some(*known) {
+            return self.past.become_like(&self.known_past);
+        }
+        self.start(known.thread);
+        known.threads().for_each(|t| self.join_thread(t));
+        let objects = known.objects.into_iter().filter(|o| *o != ObjectId::NONE);
+        objects.for_each(|o| self.join(self.objects.last_write(o)));
+        if known.has(first.0) {
+            self.join_candidates(&first.1);
+        }
+        self.known_past.become_like(&self.past);
+        self.known = Some(*known);
+    }
+
+    /// What has been worked out for [`History::uncovered`] does not hold any more.
+    pub fn forget_known(&mut self) {
+        self.known = None;
     }
 
     /// Whatever it depends on: which of them it had to wait for is not known.

@@ -6,6 +6,7 @@ use crate::history::History;
 use crate::symmetry::order::Order;
 use crate::symmetry::origin::TRACKED;
 use crate::symmetry::past::{Past, atomic_accesses, touches_memory};
+use crate::symmetry::reach::Reach;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::Tables;
 use symdpor_trace::{Execution, Op, OpKind, PlainAccess, ThreadId, ThreadSet, saved};
@@ -180,21 +181,22 @@ impl Past {
     pub fn between_matters(&self, summary: &Summary, tables: &Tables) -> bool {
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
+        let reach: Reach = summary.between(tables).collect();
+        let meets = |a: &PlainAccess| reach.may_meet(a) && summary.between(tables).any(|between| conflicts(&between, a));
+        if summary.plain(tables).any(|(access, _)| meets(&access)) {
+            return true;
+        }
+        let mut ops = summary.visible(tables).filter(|(_, op, _)| touches_memory(op));
+        if ops.any(|(thread, op, _)| atomic_accesses(thread, op).any(|access| meets(&access))) {
+            return true;
+        }
         summary.between(tables).any(|between| {
-            let branch = summary.plain(tables).any(|(access, _)| conflicts(&between, &access));
-            let visible = || {
-                let ops = summary.visible(tables).filter(|(_, op, _)| touches_memory(op));
-                ops.flat_map(|(thread, op, _)| atomic_accesses(thread, op)).any(|a| conflicts(&between, &a))
-            };
             let known = component_of(&self.least, between.thread);
-            let before = || {
-                self.accesses.iter().enumerate().any(|(of, log)| {
-                    let epoch = known(ThreadId(of as u16));
-                    let unknown = &log[log.partition_point(|l| l.epoch <= epoch)..];
-                    unknown.iter().any(|l| conflicts(&between, &l.access))
-                })
-            };
-            branch || visible() || before()
+            self.accesses.iter().enumerate().any(|(of, log)| {
+                let epoch = known(ThreadId(of as u16));
+                let unknown = log.iter().rev().take_while(|l| l.epoch > epoch);
+                unknown.filter(|l| reach.may_meet(&l.access)).any(|l| conflicts(&between, &l.access))
+            })
         })
     }
 }

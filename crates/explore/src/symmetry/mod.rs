@@ -412,22 +412,20 @@ impl Symmetry {
         let moved = history.moved_since(skip.since);
         debug_assert!(position >= skip.since);
         let (since, exchange) = (skip.since as u32, &skip.exchange);
-        let (mut known, mut through) = (Vec::new(), Vec::new());
+        let first = (skip.actor, skip.op);
         for (thread, op, origin) in skip.summary.visible(&self.tables) {
             let origin = self.tables.origin(origin);
             if origin.last <= history.number(thread) {
                 continue;
             }
             let before = origin.after(since, thread).filter(|t| !moved.contains(*t));
-            known.clear();
-            known.extend(before.map(|t| exchange.thread(t)));
             // The operation itself is no crossing: what it acquires is what is asked for.
             let via = origin.via(since).filter(|_| moved.is_empty()).map(|v| self.past.object(v.place));
-            through.clear();
-            through.extend(via.filter(|object| *object != op.object).map(|object| exchange.object(object)));
-            let past = Known { threads: &known, objects: &through, first: (skip.actor, &skip.op) };
-            history.uncovered(exchange.thread(thread), &exchange.op(op), &past, races);
+            let through = via.filter(|object| *object != op.object).map(|object| exchange.object(object));
+            let past = Known::new(exchange.thread(thread), before.map(|t| exchange.thread(t)), through);
+            history.uncovered(&exchange.op(op), &past, &first, races);
         }
+        history.forget_known();
     }
 
     /// Adds the way that was left out to its branch's summary.

@@ -21,14 +21,20 @@ fn bits(access: &PlainAccess) -> u64 {
 impl Reach {
     /// Of all plain and atomic accesses.
     pub fn of(summary: &Summary, tables: &Tables) -> Reach {
-        let plain = summary.plain(tables).fold(0, |all, (access, _)| all | bits(&access));
+        let Reach(plain) = summary.plain(tables).map(|(access, _)| access).collect();
         let atomic = summary.visible(tables).filter(|(_, op, _)| touches_memory(op));
-        let accesses = atomic.flat_map(|(thread, op, _)| atomic_accesses(thread, op));
-        Reach(accesses.fold(plain, |all, access| all | bits(&access)))
+        let Reach(atomic) = atomic.flat_map(|(thread, op, _)| atomic_accesses(thread, op)).collect();
+        Reach(plain | atomic)
     }
 
     pub fn may_meet(self, access: &PlainAccess) -> bool {
         self.0 & bits(access) != 0
+    }
+}
+
+impl FromIterator<PlainAccess> for Reach {
+    fn from_iter<I: IntoIterator<Item = PlainAccess>>(accesses: I) -> Reach {
+        Reach(accesses.into_iter().fold(0, |all, access| all | bits(&access)))
     }
 }
 

@@ -13,7 +13,8 @@ use std::hash::Hash;
 use symdpor_trace::saved::{Reader, Saved};
 use symdpor_trace::{Op, PlainAccess, ThreadId};
 
-/// A visible operation of a thread: the number of the operation, and the thread in the lowest bits.
+/// A visible operation of a thread: the number of the operation, and the thread in the highest bits, so that lists have what each
+/// thread does together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OpId(u64);
 
@@ -24,19 +25,27 @@ pub struct AccessId(u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OriginId(u32);
 
-const THREAD_BITS: u32 = u16::BITS;
+const THREAD_SHIFT: u32 = u64::BITS - u16::BITS;
 
 fn with_thread(number: usize, thread: ThreadId) -> u64 {
-    (number as u64) << THREAD_BITS | u64::from(thread.0)
+    number as u64 | u64::from(thread.0) << THREAD_SHIFT
+}
+
+fn number(id: u64) -> usize {
+    (id & ((1 << THREAD_SHIFT) - 1)) as usize
+}
+
+fn thread(id: u64) -> ThreadId {
+    ThreadId((id >> THREAD_SHIFT) as u16)
 }
 
 impl OpId {
     fn number(self) -> usize {
-        (self.0 >> THREAD_BITS) as usize
+        number(self.0)
     }
 
     pub fn thread(self) -> ThreadId {
-        ThreadId(self.0 as u16)
+        thread(self.0)
     }
 
     /// The same of another thread.
@@ -47,11 +56,11 @@ impl OpId {
 
 impl AccessId {
     fn number(self) -> usize {
-        (self.0 >> THREAD_BITS) as usize
+        number(self.0)
     }
 
     pub fn thread(self) -> ThreadId {
-        ThreadId(self.0 as u16)
+        thread(self.0)
     }
 
     pub fn of(self, thread: ThreadId) -> AccessId {

@@ -18,6 +18,7 @@ mod regressions;
 mod repeat;
 mod resume;
 mod run;
+mod sameness;
 mod shared;
 mod shrink;
 mod speed;
