@@ -309,7 +309,9 @@ fn wake_dependent(executed: &Op) {
     let exec = exec::get();
     for word in 0..ThreadBits::words_for(exec.thread_count) {
         for number in (Members { bits: exec.asleep.0[word], base: word as u16 * 64 }) {
-            if op::dependent(executed, &exec.threads[number as usize].pending) {
+            let pending = exec.threads[number as usize].pending;
+            let pending = if exec.failing.contains(number) { pending.failed() } else { pending };
+            if op::dependent(executed, &pending) {
                 exec.asleep.remove(number);
             }
         }

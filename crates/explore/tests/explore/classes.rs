@@ -56,10 +56,7 @@ fn is_plain(program: &Program) -> bool {
     let undecided = |i: &Instr| {
         matches!(
             i,
-            Instr::Cas(..)
-                | Instr::TryLock(..)
-                | Instr::Once(..)
-                | Instr::FutexWait(..)
+            Instr::FutexWait(..)
                 | Instr::FutexWake(..)
                 | Instr::FutexRequeue(..)
                 | Instr::Again(..)
