@@ -529,7 +529,14 @@ pub fn executed(kind: OpKind) {
     }
 }
 
-/// Marks the operation under way as an attempt: a try-lock that succeeded, a compare-and-exchange that failed.
+/// The compare-and-exchange under way has failed: it is a load, of the order declared for that.
+pub fn failed_with(order: u8) {
+    if let Some(step) = last_step() {
+        (step.op.arg, step.op.order) = (op::TRIED, order);
+    }
+}
+
+/// Marks the operation under way as an attempt: a try-lock that succeeded.
 pub fn tried() {
     if let Some(step) = last_step() {
         step.op.arg = op::TRIED;
