@@ -133,7 +133,7 @@ fn after(address: usize, raw: u32, success: bool) {
         AtomicKind::Cas => {
             detector.atomic_load(me, address, shape.failure_order);
             sched::executed(OpKind::AtomicLoad);
-            sched::tried();
+            sched::failed_with(shape.failure_order);
         }
     }
     let new = value(address, shape.size);

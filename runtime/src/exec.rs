@@ -35,6 +35,8 @@ pub struct Exec {
     pub conditional: ThreadBits,
     /// The sleep set.
     pub asleep: ThreadBits,
+    /// Those of it whose operation is known to fail.
+    pub failing: ThreadBits,
     /// Those of it that came round in vain, if there are any; and who of them has been woken by a plain access, and goes next. See `vain`.
     pub in_vain: ThreadBits,
     pub any_in_vain: bool,

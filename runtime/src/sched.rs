@@ -309,7 +309,9 @@ fn wake_dependent(executed: &Op) {
     let exec = exec::get();
     for word in 0..ThreadBits::words_for(exec.thread_count) {
         for number in (Members { bits: exec.asleep.0[word], base: word as u16 * 64 }) {
-            if op::dependent(executed, &exec.threads[number as usize].pending) {
+            let pending = exec.threads[number as usize].pending;
+            let pending = if exec.failing.contains(number) { pending.failed() } else { pending };
+            if op::dependent(executed, &pending) {
                 exec.asleep.remove(number);
             }
         }
@@ -527,7 +529,14 @@ pub fn executed(kind: OpKind) {
     }
 }
 
-/// Marks the operation under way as an attempt: a try-lock that succeeded, a compare-and-exchange that failed.
+/// The compare-and-exchange under way has failed: it is a load, of the order declared for that.
+pub fn failed_with(order: u8) {
+    if let Some(step) = last_step() {
+        (step.op.arg, step.op.order) = (op::TRIED, order);
+    }
+}
+
+/// Marks the operation under way as an attempt: a try-lock that succeeded.
 pub fn tried() {
     if let Some(step) = last_step() {
         step.op.arg = op::TRIED;

@@ -19,6 +19,9 @@ const MAX_GRANULES: usize = 64;
 pub fn sleeps(raw: u32) {
     let (exec, number) = (exec::get(), raw as u16);
     exec.asleep.insert(number);
+    if raw & sleeper::FAILED != 0 {
+        exec.failing.insert(number);
+    }
     if raw & sleeper::IN_VAIN != 0 {
         exec.in_vain.insert(number);
         exec.any_in_vain = true;

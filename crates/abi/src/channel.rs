@@ -108,6 +108,8 @@ pub mod options {
 pub mod sleeper {
     /// Its last step was one with which it came round in vain.
     pub const IN_VAIN: u32 = 1 << 31;
+    /// The operation that it stands before failed where it was explored.
+    pub const FAILED: u32 = 1 << 30;
 }
 
 /// `AccessRecord::flags`.

@@ -389,6 +389,25 @@ impl Op {
         matches!(self.kind, OpKind::AtomicLoad) && self.arg == TRIED
     }
 
+    /// What a pending operation turns out to be if it fails. Whoever waits for nothing else depends on less than it might.
+    pub const fn failed(self) -> Op {
+        let (kind, arg) = match self.kind {
+            OpKind::AtomicCas => (OpKind::AtomicLoad, TRIED),
+            OpKind::TryLock => (OpKind::TryLockFailed, 0),
+            // Another has been there before.
+            OpKind::Once => (OpKind::OnceDone, 0),
+            OpKind::SemTry => (OpKind::SemTryFailed, 0),
+            _ => return self,
+        };
+        Op { kind, arg, ..self }
+    }
+
+    /// Whether the operation could have turned out otherwise, and has failed: see [`Op::failed`].
+    pub const fn has_failed(&self) -> bool {
+        let failed = matches!(self.kind, OpKind::TryLockFailed | OpKind::OnceDone | OpKind::SemTryFailed);
+        failed || self.is_failed_exchange()
+    }
+
     /// The bytes touched.
     pub fn place(&self) -> (ObjectId, u8, ObjectId, u8) {
         (self.object, self.mask, self.object2, if self.object2.0 == 0 { 0 } else { self.mask2 })

@@ -5,8 +5,8 @@
 //!
 //! A thread whose branch has been explored *sleeps* in the node and below it, until a step depends on its operation
 //! (Godefroid). The worker does the same from the plan's sleep set. It knows the pending operation where the tree knows how that
-//! turned out, a failed compare-and-swap say, so it may wake a thread earlier; then a step of a thread that should sleep is found
-//! in the trace, and that thread is awake from there on.
+//! turned out, and is told only whether it failed, so it may wake a thread earlier (whose wait on a futex found another value, say);
+//! then a step of a thread that should sleep is found in the trace, and that thread is awake from there on.
 
 use crate::estimate::{Effort, Estimate};
 use symdpor_abi::op::{Op, dependent};
@@ -373,8 +373,9 @@ impl Tree {
         let sleep = self.nodes[position].sleep.clone();
         let in_vain = self.sleepers_of(position).filter(|s| s.in_vain && sleep.contains(s.thread)).map(|s| s.thread);
         let in_vain = in_vain.collect();
+        let failed = self.sleepers_of(position).filter(|s| s.op.has_failed()).map(|s| s.thread).collect();
         let kept = Some(self.kept(position + 1));
-        Plan { choices: self.choices.clone(), sleep, ask: false, stops_in_vain: true, in_vain, kept }
+        Plan { choices: self.choices.clone(), sleep, failed, ask: false, stops_in_vain: true, in_vain, kept }
     }
 
     /// The last of the first `nodes` nodes that has a branch left besides the current one: all choices before it stay.

@@ -17,9 +17,12 @@ pub struct Choice {
 pub struct Plan {
     pub choices: Vec<Choice>,
     /// Threads asleep in the state *before the last choice* (in the initial state for an empty plan). A sleeping thread
-    /// wakes as soon as a step, beginning with that last choice, depends on its pending operation. The default rule
+    /// wakes as soon as a step, beginning with that last choice, depends on its pending operation (see `failed`). The default rule
     /// never chooses a sleeping thread; if no other is enabled the execution is cut off as redundant.
     pub sleep: ThreadSet,
+    /// Of the sleeping threads, those whose operation failed where it was explored (an exchange that found another value, say). It
+    /// fails for as long as they sleep: what they depend on until then is what the failed operation depends on.
+    pub failed: ThreadSet,
     /// Whether to stop before the last choice, and to tell what memory the threads have to themselves there.
     pub ask: bool,
     /// Whether to stop after a step, from the last choice on, with which a thread comes round to where it was, having changed

@@ -288,7 +288,7 @@ impl Saved for End {
 
 saved!(Op { kind, mask, mask2, order, arg, object, object2 });
 saved!(Choice { thread, alternative });
-saved!(Plan { choices, sleep, ask, stops_in_vain, in_vain, kept });
+saved!(Plan { choices, sleep, failed, ask, stops_in_vain, in_vain, kept });
 saved!(Step { thread, op, alternatives, alternative, enabled });
 saved!(PendingOp { thread, op, enabled });
 saved!(PlainAccess { thread, object, granules, mask, write });

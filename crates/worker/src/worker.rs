@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use symdpor_abi::channel::{
     self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper, waiting,
 };
-use symdpor_trace::{Plan, ThreadId};
+use symdpor_trace::{Plan, ThreadId, ThreadSet};
 
 /// Looks at the channel before the controller goes to sleep: some 100 us, at 40 ns for a pause. Where the two CPUs are one
 /// core, spinning makes the worker twice as slow: a long execution is better slept through.
@@ -273,10 +273,12 @@ fn is_last(outcome: Outcome, header: &Header) -> bool {
 }
 
 pub(crate) fn write_request(channel: &mut Channel, request: Request<'_>, settings: &Settings, way: u32) {
-    let Plan { choices, sleep, in_vain, .. } = request.plan;
+    let Plan { choices, sleep, failed, in_vain, .. } = request.plan;
     let head_start = request.plan.kept.filter(|_| way == waiting::SPINS).map_or(0, |kept| kept.min(choices.len()) + 1);
     channel.write_words(layout::PLAN_OFFSET, choices.iter().map(|c| pack_choice(c.thread.0, c.alternative)));
-    let word = |t: ThreadId| u32::from(t.0) | if in_vain.contains(t) { sleeper::IN_VAIN } else { 0 };
+    let bit = |set: &ThreadSet, t: ThreadId, bit: u32| if set.contains(t) { bit } else { 0 };
+    let bits = |t: ThreadId| bit(in_vain, t, sleeper::IN_VAIN) | bit(failed, t, sleeper::FAILED);
+    let word = |t: ThreadId| u32::from(t.0) | bits(t);
     let sleep_len = channel.write_words(layout::SLEEP_OFFSET, sleep.iter().map(word));
     channel.change_header(|header| {
         header.waiting = way;

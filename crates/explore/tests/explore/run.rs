@@ -104,6 +104,7 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
         state,
         steps: Vec::new(),
         sleep: ThreadSet::new(),
+        failed: ThreadSet::new(),
         footprints: Footprints::default(),
         visits: Vec::new(),
         in_vain: ThreadSet::new(),
@@ -119,6 +120,7 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
         let position = run.steps.len();
         if position + 1 == plan.choices.len().max(1) {
             run.sleep.clone_from(&plan.sleep);
+            run.failed.clone_from(&plan.failed);
             run.in_vain.clone_from(&plan.in_vain);
         }
         let enabled = enabled_set(&run.state, program);
@@ -166,6 +168,8 @@ struct Run<'a> {
     state: State,
     steps: Vec<Step>,
     sleep: ThreadSet,
+    /// Of the sleeping threads, those whose operation fails.
+    failed: ThreadSet,
     footprints: Footprints,
     /// States that it has been in, where last, how often.
     visits: Vec<(State, usize, u32)>,
@@ -217,7 +221,8 @@ impl Run<'_> {
             self.sleep.iter().filter_map(|s| Some((s, self.state.pending(self.program, s.index())?))).collect();
         let done = self.state.step(self.program, t, choice.alternative);
         for (sleeper, op) in asleep {
-            if dependent(&done.op, &op) {
+            let as_it_was = if self.failed.contains(sleeper) { op.failed() } else { op };
+            if dependent(&done.op, &as_it_was) {
                 self.sleep.remove(sleeper);
             }
             let touches = |(thread, place, _): &(usize, (ObjectId, u8), bool)| {
