@@ -276,7 +276,9 @@ impl<S: Strategy> Reduction<S> {
             .collect();
         if let Some(symmetry) = &mut self.symmetry {
             let started = symmetry.timer.start();
-            symmetry.end(&pending, &ended, &mut self.history);
+            let in_vain =
+                position.checked_sub(1).filter(|_| execution.end == End::InVain && position == execution.steps.len());
+            symmetry.end(&pending, &ended, in_vain, &mut self.history);
             if matches!(execution.end, End::Repeated(_)) {
                 symmetry.is_incomplete();
             }
@@ -342,7 +344,7 @@ impl<S: Strategy> Reduction<S> {
                 return plan;
             }
             if let Some(symmetry) = &mut self.symmetry {
-                symmetry.finish_node(position);
+                symmetry.finish_node(position, self.tree.is_fruitful(position));
             }
             self.tree.pop();
         }

@@ -4,7 +4,7 @@ use crate::history::History;
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::order::{Clock, PlaceId};
 use crate::symmetry::origin::Origin;
-use crate::symmetry::past::{Logged, Past, atomic_accesses, touches_memory};
+use crate::symmetry::past::{Logged, Past};
 use crate::symmetry::reach::Reach;
 use crate::symmetry::rule::Rule;
 use crate::symmetry::summary::Summary;
@@ -22,6 +22,11 @@ pub struct Branch<'a> {
 }
 
 impl Branch<'_> {
+    /// Whether a thread that goes on from where the branch began before something, does so from here, too.
+    fn goes_on(&self, thread: ThreadId, origin: &Origin) -> bool {
+        !self.moved.contains(thread) || origin.is_after(thread, self.history.number(thread))
+    }
+
     /// Whether something is still to come.
     fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
         origin.last > self.history.number(thread)
@@ -87,30 +92,19 @@ impl View<'_> {
         }
         let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
         let Branch { summary, tables, .. } = *self.branch;
-        if (!logged.atomic || self.rule.mixed)
-            && summary
-                .plain(tables)
-                .any(|(other, origin)| conflicts(&other) && self.is_unordered(logged, &other, origin))
-        {
-            return true;
-        }
-        if !logged.atomic && self.rule.mixed {
-            let ahead = summary.visible(tables).filter(|(thread, op, origin)| {
-                touches_memory(op) && self.branch.is_ahead(*thread, tables.origin(*origin))
-            });
-            let mut others = ahead.flat_map(|(thread, op, _)| atomic_accesses(thread, op)).filter(conflicts);
-            return others.any(|a| self.is_unknown(logged, self.exchange.thread(a.thread)));
-        }
-        false
+        summary.accesses(tables).any(|(other, atomic, origin)| {
+            let counts = !(logged.atomic && atomic) && (self.rule.mixed || !logged.atomic && !atomic);
+            counts && conflicts(&other) && self.is_unordered(logged, &other, origin)
+        })
     }
 
-    /// Whether a plain access of the branch, with the threads exchanged, would not be ordered after the logged one.
+    /// Whether an access of the branch, with the threads exchanged, would not be ordered after the logged one.
     fn is_unordered(&self, logged: &Logged, access: &PlainAccess, origin: OriginId) -> bool {
         let (by, of, origin) = (access.thread, logged.access.thread, self.branch.tables.origin(origin));
         if !self.is_unknown(logged, self.exchange.thread(by)) || !self.branch.is_ahead(by, origin) {
             return false;
         }
-        let came_before = origin.after(self.branch.since, by).filter(|t| !self.branch.moved.contains(*t));
+        let came_before = origin.after(self.branch.since, by).filter(|t| self.branch.goes_on(*t, origin));
         if came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged)) {
             return false;
         }

@@ -5,7 +5,7 @@
 use crate::history::History;
 use crate::symmetry::order::Order;
 use crate::symmetry::origin::TRACKED;
-use crate::symmetry::past::{Past, atomic_accesses, touches_memory};
+use crate::symmetry::past::Past;
 use crate::symmetry::reach::Reach;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::Tables;
@@ -182,12 +182,9 @@ impl Past {
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
         let reach: Reach = summary.between(tables).collect();
-        let meets = |a: &PlainAccess| reach.may_meet(a) && summary.between(tables).any(|between| conflicts(&between, a));
-        if summary.plain(tables).any(|(access, _)| meets(&access)) {
-            return true;
-        }
-        let mut ops = summary.visible(tables).filter(|(_, op, _)| touches_memory(op));
-        if ops.any(|(thread, op, _)| atomic_accesses(thread, op).any(|access| meets(&access))) {
+        let meets =
+            |a: &PlainAccess| reach.may_meet(a) && summary.between(tables).any(|between| conflicts(&between, a));
+        if summary.accesses(tables).any(|(access, ..)| meets(&access)) {
             return true;
         }
         summary.between(tables).any(|between| {

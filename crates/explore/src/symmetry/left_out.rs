@@ -142,7 +142,7 @@ impl<'a> LeftOut<'a> {
         let mut goes_on = |t: ThreadId| gone_on |= 1u32.checked_shl(t.0.into()).unwrap_or(0);
         goes_on(doer);
         for t in origin.after(self.since, thread) {
-            if !self.moved.contains(t) {
+            if !self.moved.contains(t) || origin.is_after(t, self.history.number(t)) {
                 raise(&mut after, self.known(self.exchange.thread(t), by));
                 goes_on(self.exchange.thread(t));
             }
@@ -150,9 +150,18 @@ impl<'a> LeftOut<'a> {
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
-        while let Some(mine) = after.get_mut(gone_on.trailing_zeros() as usize) {
-            *mine = short(self.position + 1);
-            gone_on &= gone_on - 1;
+        let mut counts = [0; TRACKED];
+        for t in 0..self.threads {
+            let here = ThreadId(t as u16);
+            let known = if gone_on & 1 << t != 0 {
+                after[t] = short(self.position + 1);
+                let there = self.exchange.thread(here);
+                let known = origin.counts.get(there.index()).map_or(0, |count| u32::from(*count));
+                self.history.number(here) + known.saturating_sub(self.history.number(there))
+            } else {
+                self.history.number_before(here, after[t] as u32)
+            };
+            counts[t] = known.min(u8::MAX.into()) as u8;
         }
         let numbers = (self.history.number(doer), self.history.number(thread));
         // What was acquired from memory of its own was released elsewhere. If somebody has moved, who knows.
@@ -162,7 +171,7 @@ impl<'a> LeftOut<'a> {
             let object = order.object(place);
             stays && (!exchange.concerns(object) || exchange.object(object) == object)
         };
-        origin.moved(after, numbers, same, (self.since, self.position))
+        origin.moved((after, counts), numbers, same, (self.since, self.position))
     }
 
     /// Adds what is known of what came before in the twin's branch, and in the other one too.
@@ -189,7 +198,11 @@ impl<'a> LeftOut<'a> {
         }
         let twins = [self.exchange.one, self.exchange.other];
         let known = twins.map(|twin| *self.known(twin, by));
+        // What comes from the other one in the twin's branch it has known before its own next operation.
         let mut with_own = known;
+        if self.exchange.other == self.first.0 {
+            with_own[1] = self.past.known_by(self.first.0, None, self.history)[by as usize];
+        }
         for (mine, twin) in with_own.iter_mut().zip(twins) {
             _ = mine.get_mut(twin.index()).map(|own| *own = FARTHEST);
         }

@@ -72,16 +72,19 @@ struct Branches {
     explored: Vec<Explored>,
     /// Of all that were left out.
     total: Summary,
+    /// What joins tell apart that were blocked after a turn in vain: if there is nothing but such turns, they stay so.
+    in_vain: Summary,
 }
 
 impl Branches {
     /// Keeps the memory.
     fn clear(&mut self) {
-        let Branches { current, ways, explored, total } = self;
+        let Branches { current, ways, explored, total, in_vain } = self;
         current.clear();
         ways.clear();
         explored.clear();
         total.clear();
+        in_vain.clear();
     }
 }
 
@@ -110,6 +113,9 @@ pub enum Answer {
     /// It has to be known first what memory the threads have to themselves in this state.
     Ask,
 }
+
+/// As the value of a semaphore: more than there ever are posts.
+const NO_POST: u32 = u32::MAX;
 
 /// So many summaries are kept for their memory.
 const SPARE: usize = 64;
@@ -164,20 +170,29 @@ impl Symmetry {
         self.past.truncate(len);
     }
 
-    /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended.
-    pub fn end(&mut self, pending: &[(ThreadId, Op)], ended: &ThreadSet, history: &mut History) {
+    /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended. `in_vain`: in
+    /// the node from which a turn in vain was the last step.
+    pub fn end(
+        &mut self,
+        pending: &[(ThreadId, Op)],
+        ended: &ThreadSet,
+        in_vain: Option<usize>,
+        history: &mut History,
+    ) {
         self.carry.clear();
         if !self.past.has_twins() {
             return;
         }
         for (thread, op) in pending {
             if self.rule.pending && op.access().is_some() {
-                let origin = self.past.origin_of_pending(*thread, history, &mut self.tables);
-                self.carry.add_op(*thread, op, origin, &mut self.tables);
+                self.past.add_pending(*thread, op, history, (&mut self.carry, &mut self.tables));
             }
             if let (true, OpKind::ThreadJoin, Some(target)) = (self.rule.pending_joins, op.kind, named_thread(op)) {
-                let carry = (&mut self.carry, &mut self.tables);
-                self.past.blocked_join((*thread, target), ended, carry, history);
+                let told = match in_vain.and_then(|position| self.nodes.get_mut(position)) {
+                    Some(node) => &mut node.in_vain,
+                    None => &mut self.carry,
+                };
+                self.past.blocked_join((*thread, target), ended, (told, &mut self.tables), history);
             }
         }
     }
@@ -238,11 +253,12 @@ impl Symmetry {
         let mut sweep = self.tables.sweep();
         self.nodes.truncate(depth);
         for node in &mut self.nodes {
-            let Branches { current, ways, explored, total } = node;
+            let Branches { current, ways, explored, total, in_vain } = node;
             let finished = ways.iter_mut().map(|w| &mut w.1).chain(explored.iter_mut().map(|e| &mut e.summary));
             finished.for_each(|summary| Rc::make_mut(summary).sweep(&mut sweep));
             current.sweep(&mut sweep);
             total.sweep(&mut sweep);
+            in_vain.sweep(&mut sweep);
         }
         self.carry.sweep(&mut sweep);
         self.tables = sweep.finish();
@@ -292,11 +308,14 @@ impl Symmetry {
         node.explored.push(Explored { thread, op, summary });
     }
 
-    /// All of a node's branches have been explored.
-    pub fn finish_node(&mut self, position: usize) {
+    /// All of a node's branches have been explored. `fruitful`: not only turns in vain.
+    pub fn finish_node(&mut self, position: usize, fruitful: bool) {
         let node = &mut self.nodes[position];
         std::mem::swap(&mut self.carry, &mut node.total);
         node.total.clear();
+        if !fruitful {
+            self.carry.merge(&node.in_vain, &mut self.tables);
+        }
         while let Some(explored) = self.nodes[position].explored.pop() {
             match Rc::try_unwrap(explored.summary) {
                 Ok(mut summary) => {
@@ -378,7 +397,11 @@ impl Symmetry {
             Twins::No => return Answer::No,
             Twins::Ask => return Answer::Ask,
         };
-        let (actor, op) = (exchange.thread(actor), exchange.op(&op));
+        let (actor, mut op) = (exchange.thread(actor), exchange.op(&op));
+        if since != position && matches!(op.kind, OpKind::SemWait | OpKind::SemTaken) {
+            // Which post lets it through may be another by now.
+            op.arg = NO_POST;
+        }
         if summary.is_partial() {
             return Answer::No;
         }
@@ -418,7 +441,8 @@ impl Symmetry {
             if origin.last <= history.number(thread) {
                 continue;
             }
-            let before = origin.after(since, thread).filter(|t| !moved.contains(*t));
+            let goes_on = |t: &ThreadId| !moved.contains(*t) || origin.is_after(*t, history.number(*t));
+            let before = origin.after(since, thread).filter(goes_on);
             // The operation itself is no crossing: what it acquires is what is asked for.
             let via = origin.via(since).filter(|_| moved.is_empty()).map(|v| self.past.object(v.place));
             let through = via.filter(|object| *object != op.object).map(|object| exchange.object(object));

@@ -2,7 +2,7 @@
 //! above.
 //!
 //! The race detector in the runtime decides by the declared memory orders, fences included, which this does not repeat exactly.
-//! [`Bound::Least`] has only what it certainly has: no fences, no failed exchanges, the exact address. [`Bound::Most`] has
+//! [`Bound::Least`] has only what it certainly has: no fences, the exact address. [`Bound::Most`] has
 //! whatever it may have: every atomic read acquires from every write to the same granule.
 //!
 //! A component is an *epoch*: 2i + 1 for the operation of the event at position i, 2i + 2 for the plain accesses after it. What
@@ -11,7 +11,7 @@
 use crate::history::named_thread;
 use crate::symmetry::origin::{TRACKED, Via, short};
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_trace::ThreadId;
@@ -52,6 +52,7 @@ const NOTHING: Released = Released { clock: [0; TRACKED], after: 0 };
 enum Undo {
     Thread(usize, Clock),
     Place(PlaceId, Released),
+    Post(u64),
 }
 
 /// Instead of a byte: what the readers of a lock have released.
@@ -63,6 +64,8 @@ pub struct Order {
     /// All places that there have been. Only looked up: their order decides nothing.
     places: IndexSet<(u64, u8), FxBuildHasher>,
     released: Vec<Released>,
+    /// What each post to a semaphore has released, in their order. From below: from above that is one place like any other.
+    posts: FxHashMap<u64, Vec<Clock>>,
     undo: Vec<Undo>,
     /// For each event, the length of `undo` before it, and the object that it acquired.
     marks: Vec<(usize, Via)>,
@@ -105,8 +108,8 @@ fn acquires(order: u8) -> bool {
 
 impl Order {
     pub fn new(bound: Bound) -> Order {
-        let (places, released) = (IndexSet::default(), Vec::new());
-        Order { bound, threads: Vec::new(), places, released, undo: Vec::new(), marks: Vec::new() }
+        let (places, released, posts) = (IndexSet::default(), Vec::new(), FxHashMap::default());
+        Order { bound, threads: Vec::new(), places, released, posts, undo: Vec::new(), marks: Vec::new() }
     }
 
     fn find(&self, key: (u64, u8)) -> Option<&Released> {
@@ -162,10 +165,28 @@ impl Order {
             }
             return;
         }
+        if self.bound == Bound::Least && matches!(op.kind, OpKind::SemWait | OpKind::SemTaken) {
+            let enabling = self.enabling_post(op);
+            return enabling.into_iter().for_each(|released| join(clock, released));
+        }
         for key in self.acquired(op).into_iter().flatten() {
             if let Some(released) = self.find(key) {
                 join(clock, &released.clock);
             }
+        }
+    }
+
+    /// What was released by the post that lets a wait through, if it was none of those that the semaphore began with.
+    fn enabling_post(&self, op: &Op) -> Option<&Clock> {
+        let posts = self.posts.get(&op.object.0)?;
+        posts.get(posts.len().checked_sub(op.arg as usize)?)
+    }
+
+    /// What the thread of the event at `position` knew just before it.
+    pub fn clock_before(&self, position: usize) -> Clock {
+        match self.marks.get(position).and_then(|m| self.undo.get(m.0)) {
+            Some(Undo::Thread(_, clock)) => *clock,
+            _ => [0; TRACKED],
         }
     }
 
@@ -208,7 +229,8 @@ impl Order {
         let most = self.bound == Bound::Most;
         let object = (op.object.0, 0);
         match op.kind {
-            OpKind::AtomicLoad if most || acquires(op.order) && !op.is_failed_exchange() => self.keys(op),
+            // One that is a failed exchange has the order that was declared for that.
+            OpKind::AtomicLoad if most || acquires(op.order) => self.keys(op),
             OpKind::AtomicRmw | OpKind::AtomicCas if most || acquires(op.order) => self.keys(op),
             OpKind::MutexLock | OpKind::OnceDone | OpKind::Once => [Some(object), None],
             OpKind::TryLock if most => [Some(object), None],
@@ -274,6 +296,10 @@ impl Order {
     }
 
     fn release(&mut self, op: &Op, clock: &Clock, position: usize) {
+        if self.bound == Bound::Least && op.kind == OpKind::SemPost {
+            self.posts.entry(op.object.0).or_default().push(*clock);
+            self.undo.push(Undo::Post(op.object.0));
+        }
         let (keys, how) = self.released_by(op);
         for key in keys.into_iter().flatten() {
             let place = self.place(key);
@@ -300,6 +326,7 @@ impl Order {
                 match self.undo.pop() {
                     Some(Undo::Thread(t, clock)) => self.threads[t] = clock,
                     Some(Undo::Place(place, released)) => self.released[place.index()] = released,
+                    Some(Undo::Post(object)) => _ = self.posts.get_mut(&object).map(Vec::pop),
                     None => {}
                 }
             }

@@ -48,9 +48,14 @@ pub struct Origin {
     pub after: After,
     /// Those that there are come first.
     via: [Via; MAX_VIA],
+    /// How many events of each thread happen before the operation, the least of all occurrences; as many as fit. All of them, if the
+    /// thread was joined.
+    pub counts: Counts,
     /// The number of the last event of the thread that has it: how many events the thread had had by then.
     pub last: u32,
 }
+
+pub type Counts = [u8; TRACKED];
 
 /// Some of the threads that are known of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,14 +91,15 @@ impl Acquired {
 }
 
 impl Origin {
-    pub fn new(after: After, acquired: &Acquired, last: u32) -> Origin {
-        Origin { after, via: acquired.via, last }
+    pub fn new(after: After, acquired: &Acquired, counts: Counts, last: u32) -> Origin {
+        Origin { after, via: acquired.via, counts, last }
     }
 
     /// Keeps what is certain of an occurrence of either.
     #[inline]
     pub fn merge(&mut self, other: &Origin) {
         self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
+        self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         self.last = self.last.max(other.last);
         let mut kept = 0;
         for i in 0..MAX_VIA {
@@ -114,7 +120,9 @@ impl Origin {
     #[inline]
     pub fn covers(&self, other: &Origin) -> bool {
         let known = (0..TRACKED).fold(true, |all, t| all & (self.after[t] <= other.after[t]));
+        let counted = (0..TRACKED).fold(true, |all, t| all & (self.counts[t] <= other.counts[t]));
         known
+            && counted
             && self.last >= other.last
             && self.via.iter().take_while(|v| !v.is_none()).all(|mine| {
                 let same = other.via.iter().find(|v| v.place == mine.place);
@@ -128,6 +136,11 @@ impl Origin {
         let position = short(position);
         let bits = (0..TRACKED).fold(0, |bits, t| bits | u32::from(self.after[t] > position) << t);
         Threads(bits & !1u32.checked_shl(thread.0.into()).unwrap_or(0))
+    }
+
+    /// Whether the thread, which has had so many events in a state, has certainly gone on from there before this.
+    pub fn is_after(&self, thread: ThreadId, number: u32) -> bool {
+        self.counts.get(thread.index()).is_some_and(|known| u32::from(*known) > number)
     }
 
     /// The objects that were last released before `position` and acquired beyond it.
@@ -144,6 +157,7 @@ impl Origin {
         let mut before = *self;
         if let Some(after) = before.after.get_mut(child.index()) {
             *after = 0;
+            before.counts[child.index()] = 0;
         }
         if by_child {
             // How far the creator has gone says nothing about how far the child has.
@@ -158,7 +172,7 @@ impl Origin {
     #[inline]
     pub fn moved(
         &self,
-        after: After,
+        (after, counts): (After, Counts),
         (now, then): (u32, u32),
         same: impl Fn(PlaceId) -> bool,
         (since, position): (u32, u32),
@@ -170,7 +184,7 @@ impl Origin {
         let mut via = [Via::default(); MAX_VIA];
         let crossing = self.via(since).filter(|v| same(v.place)).map(|v| Via { acquired: short(position), ..v });
         via.iter_mut().zip(crossing).for_each(|(room, crossing)| *room = crossing);
-        Origin { after, via, last }
+        Origin { after, via, counts, last }
     }
 }
 
@@ -189,9 +203,10 @@ impl Saved for Via {
 
 impl Saved for Origin {
     fn save(&self, into: &mut Vec<u8>) {
-        let Origin { after, via, last } = self;
+        let Origin { after, via, counts, last } = self;
         after.map(|position| position as u16).save(into);
         via.save(into);
+        counts.save(into);
         last.save(into);
     }
 
@@ -201,6 +216,6 @@ impl Saved for Origin {
         for (position, saved) in after.iter_mut().zip(saved) {
             *position = saved.try_into().ok()?;
         }
-        Some(Origin { after, via: Saved::load(from)?, last: u32::load(from)? })
+        Some(Origin { after, via: Saved::load(from)?, counts: Saved::load(from)?, last: u32::load(from)? })
     }
 }

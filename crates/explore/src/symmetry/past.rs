@@ -6,7 +6,7 @@ use crate::symmetry::joins::{Join, Run, closes};
 use crate::symmetry::order::{Bound, Order, PlaceId, after_epoch, op_epoch, tail_epoch};
 use crate::symmetry::origin::{Acquired, After, Origin, TRACKED, short};
 use crate::symmetry::summary::Summary;
-use crate::symmetry::tables::{OriginId, Tables};
+use crate::symmetry::tables::Tables;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
@@ -302,33 +302,49 @@ impl Past {
         (summary, tables): (&mut Summary, &mut Tables),
     ) {
         catch_up(&mut self.least, history);
-        let acquired = self.acquired(thread, history);
+        let acquired = self.acquired(thread, 0, history);
         if let Some(op) = op {
             // By the order of dependence.
             let mut after = [0; TRACKED];
             history.after(position, &mut after);
             let origin = self.complete(after, thread, &acquired, history);
             summary.add_op(thread, op, tables.add_origin(origin), tables);
+            if touches_memory(op) {
+                // Races of the operation itself are judged before it acquires anything.
+                let after = self.least.clock_before(position).map(after_epoch);
+                let origin = self.complete(after, thread, &self.acquired(thread, 1, history), history);
+                let origin = tables.add_origin(origin);
+                atomic_accesses(thread, op).for_each(|a| summary.add_access(&a, true, origin, tables));
+            }
         }
         let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
         for of in (0..self.accesses.len()).map(|t| ThreadId(t as u16)) {
             if any(&self.accesses[of.index()]) {
-                let acquired = if of == thread { acquired } else { self.acquired(of, history) };
+                let acquired = if of == thread { acquired } else { self.acquired(of, 0, history) };
                 let after = self.least.clock(of).map(after_epoch);
                 let origin = tables.add_origin(self.complete(after, of, &acquired, history));
-                self.accesses_by(of, position).for_each(|a| summary.add_access(&a, origin, tables));
+                self.accesses_by(of, position).for_each(|a| summary.add_access(&a, false, origin, tables));
             }
         }
     }
 
-    /// Where an operation comes from that is pending at the end.
-    pub fn origin_of_pending(&mut self, thread: ThreadId, history: &mut History, tables: &mut Tables) -> OriginId {
+    /// Adds an operation that is pending at the end.
+    pub fn add_pending(&mut self, thread: ThreadId, op: &Op, history: &mut History, to: (&mut Summary, &mut Tables)) {
+        let (summary, tables) = to;
         let mut after = [0; TRACKED];
         history.past_of(thread, None, &mut after);
         catch_up(&mut self.least, history);
-        let mut origin = self.complete(after, thread, &self.acquired(thread, history), history);
+        let acquired = self.acquired(thread, 0, history);
+        let mut origin = self.complete(after, thread, &acquired, history);
         origin.last += 1;
-        tables.add_origin(origin)
+        summary.add_op(thread, op, tables.add_origin(origin), tables);
+        if touches_memory(op) {
+            let after = self.least.clock(thread).map(after_epoch);
+            let mut origin = self.complete(after, thread, &acquired, history);
+            origin.last += 1;
+            let origin = tables.add_origin(origin);
+            atomic_accesses(thread, op).for_each(|a| summary.add_access(&a, true, origin, tables));
+        }
     }
 
     /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
@@ -341,8 +357,16 @@ impl Past {
         [dependence, races].map(|known| self.with_joined(known, thread))
     }
 
-    fn complete(&self, after: [u32; TRACKED], thread: ThreadId, acquired: &Acquired, history: &History) -> Origin {
-        Origin::new(self.with_joined(after, thread), acquired, history.number(thread))
+    fn complete(&self, known: [u32; TRACKED], thread: ThreadId, acquired: &Acquired, history: &History) -> Origin {
+        let after = self.with_joined(known, thread);
+        let mut counts = [0; TRACKED];
+        for t in (0..history.threads().min(TRACKED)).map(|t| ThreadId(t as u16)) {
+            // Of one that was joined all events are known.
+            let joined = after[t.index()] > short(known[t.index()]);
+            let number = if joined { history.number(t) } else { history.number_before(t, known[t.index()]) };
+            counts[t.index()] = number.min(u8::MAX.into()) as u8;
+        }
+        Origin::new(after, acquired, counts, history.number(thread))
     }
 
     /// With the threads that have been joined by an event that is known, or by the thread itself.
@@ -354,10 +378,10 @@ impl Past {
         after.map(short)
     }
 
-    /// What the thread has acquired last, by the order of races, which has caught up.
-    fn acquired(&self, thread: ThreadId, history: &History) -> Acquired {
+    /// What the thread has acquired last, by the order of races, which has caught up. `skip`: how many of its last events do not count.
+    fn acquired(&self, thread: ThreadId, skip: usize, history: &History) -> Acquired {
         let mut acquired = Acquired::default();
-        for position in history.events_of(thread).iter().rev().take(LOOK_BACK) {
+        for position in history.events_of(thread).iter().rev().skip(skip).take(LOOK_BACK) {
             if let Some(via) = self.least.acquired_at(*position as usize)
                 && !acquired.add(via)
             {

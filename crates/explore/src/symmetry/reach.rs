@@ -1,6 +1,5 @@
 //! Where the accesses of a branch can be at all: most accesses from before it are elsewhere.
 
-use crate::symmetry::past::{atomic_accesses, touches_memory};
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::Tables;
 use symdpor_abi::object::ObjectId;
@@ -19,12 +18,8 @@ fn bits(access: &PlainAccess) -> u64 {
 }
 
 impl Reach {
-    /// Of all plain and atomic accesses.
     pub fn of(summary: &Summary, tables: &Tables) -> Reach {
-        let Reach(plain) = summary.plain(tables).map(|(access, _)| access).collect();
-        let atomic = summary.visible(tables).filter(|(_, op, _)| touches_memory(op));
-        let Reach(atomic) = atomic.flat_map(|(thread, op, _)| atomic_accesses(thread, op)).collect();
-        Reach(plain | atomic)
+        summary.accesses(tables).map(|(access, ..)| access).collect()
     }
 
     pub fn may_meet(self, access: &PlainAccess) -> bool {

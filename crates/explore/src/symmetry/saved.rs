@@ -15,7 +15,7 @@ use symdpor_trace::saved::{Reader, Saved};
 
 saved!(Counters { skipped, told_apart, past_differs, cut, asked, nanos });
 saved!(Explored { thread, op, summary });
-saved!(Branches { current, ways, explored, total });
+saved!(Branches { current, ways, explored, total, in_vain });
 
 impl Symmetry {
     /// `depth`: how many nodes the current execution has.
@@ -47,9 +47,10 @@ impl Symmetry {
 
 impl Branches {
     fn fits(&self, tables: &Tables) -> bool {
-        let Branches { current, ways, explored, total } = self;
+        let Branches { current, ways, explored, total, in_vain } = self;
         let finished = ways.iter().map(|w| &w.1).chain(explored.iter().map(|e| &e.summary));
         let mut finished = finished;
-        finished.all(|summary| summary.fits(tables)) && current.fits(tables) && total.fits(tables)
+        finished.all(|summary| summary.fits(tables))
+            && [current, total, in_vain].iter().all(|summary| summary.fits(tables))
     }
 }

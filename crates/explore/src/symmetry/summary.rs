@@ -12,8 +12,8 @@ use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet, saved};
 
-/// More plain accesses than this are taken for accesses to anything.
-const MAX_PLAIN: usize = 2048;
+/// More accesses than this are taken for plain accesses to anything.
+const MOST: usize = 2048;
 
 /// An operation without what does not matter to whether it conflicts with others.
 pub fn plain_op(op: &Op) -> Op {
@@ -33,8 +33,8 @@ type Occurrences<K> = Vec<(K, OriginId)>;
 pub struct Summary {
     /// Visible operations. Their origins are by the order that dependence gives.
     visible: Occurrences<OpId>,
-    /// Plain accesses. Their origins are by the order that races are judged by.
-    plain: Occurrences<AccessId>,
+    /// Accesses, plain and atomic. Their origins are by the order that races are judged by.
+    accesses: Occurrences<AccessId>,
     /// Sorted: pairs that are told apart, the lower first.
     apart: Vec<(ThreadId, ThreadId)>,
     /// Threads in such a set are told apart from all that are not.
@@ -103,8 +103,9 @@ impl Summary {
         self.visible.iter().map(|&(id, origin)| (id.thread(), tables.op(id), origin))
     }
 
-    pub fn plain<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (PlainAccess, OriginId)> {
-        self.plain.iter().map(|&(id, origin)| (tables.access(id), origin))
+    /// Accesses, and whether they are atomic.
+    pub fn accesses<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (PlainAccess, bool, OriginId)> {
+        self.accesses.iter().map(|&(id, origin)| (tables.access(id), tables.is_atomic(id), origin))
     }
 
     pub fn between<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = PlainAccess> {
@@ -116,13 +117,13 @@ impl Summary {
         add(&mut self.visible, (id, origin), tables);
     }
 
-    pub fn add_access(&mut self, access: &PlainAccess, origin: OriginId, tables: &mut Tables) {
-        let id = tables.access_id(access);
-        add(&mut self.plain, (id, origin), tables);
+    pub fn add_access(&mut self, access: &PlainAccess, atomic: bool, origin: OriginId, tables: &mut Tables) {
+        let id = tables.access_id(access, atomic);
+        add(&mut self.accesses, (id, origin), tables);
     }
 
     pub fn add_between(&mut self, access: &PlainAccess, tables: &mut Tables) {
-        insert(&mut self.between, tables.access_id(access));
+        insert(&mut self.between, tables.access_id(access, false));
     }
 
     pub fn add_apart(&mut self, x: ThreadId, y: ThreadId) {
@@ -153,15 +154,15 @@ impl Summary {
     }
 
     fn is_empty(&self) -> bool {
-        let Summary { visible, plain, apart, groups, between, partial } = self;
-        let nothing = visible.is_empty() && plain.is_empty() && apart.is_empty() && groups.is_empty();
+        let Summary { visible, accesses, apart, groups, between, partial } = self;
+        let nothing = visible.is_empty() && accesses.is_empty() && apart.is_empty() && groups.is_empty();
         nothing && between.is_empty() && !partial
     }
 
     pub fn clear(&mut self) {
-        let Summary { visible, plain, apart, groups, between, partial } = self;
+        let Summary { visible, accesses, apart, groups, between, partial } = self;
         visible.clear();
-        plain.clear();
+        accesses.clear();
         apart.clear();
         groups.clear();
         between.clear();
@@ -179,7 +180,7 @@ impl Summary {
     pub fn merge(&mut self, other: &Summary, tables: &mut Tables) {
         self.partial |= other.partial;
         unite(&mut self.visible, &other.visible, tables);
-        unite(&mut self.plain, &other.plain, tables);
+        unite(&mut self.accesses, &other.accesses, tables);
         other.apart.iter().for_each(|pair| insert(&mut self.apart, *pair));
         other.between.iter().for_each(|access| insert(&mut self.between, *access));
         other.groups.iter().for_each(|g| self.add_group(g));
@@ -187,15 +188,15 @@ impl Summary {
     }
 
     fn limit(&mut self, tables: &mut Tables) {
-        if self.plain.len() > MAX_PLAIN {
-            for (id, origin) in std::mem::take(&mut self.plain) {
-                let any = tables.access_id(&anything(tables.access(id)));
-                add(&mut self.plain, (any, origin), tables);
+        if self.accesses.len() > MOST {
+            for (id, origin) in std::mem::take(&mut self.accesses) {
+                let any = tables.access_id(&anything(tables.access(id)), false);
+                add(&mut self.accesses, (any, origin), tables);
             }
         }
-        if self.between.len() > MAX_PLAIN {
+        if self.between.len() > MOST {
             for id in std::mem::take(&mut self.between) {
-                insert(&mut self.between, tables.access_id(&anything(tables.access(id))));
+                insert(&mut self.between, tables.access_id(&anything(tables.access(id)), false));
             }
         }
     }
@@ -211,13 +212,13 @@ impl Summary {
             }
         }
         into.visible.sort_unstable();
-        for &(id, origin) in &self.plain {
+        for &(id, origin) in &self.accesses {
             if state.is_ahead(id.thread(), tables.origin(origin)) {
                 let origin = state.exchanged(id.thread(), origin, By::Races, tables);
-                into.plain.push((exchanged_access(id, exchange, tables), origin));
+                into.accesses.push((exchanged_access(id, exchange, tables), origin));
             }
         }
-        into.plain.sort_unstable();
+        into.accesses.sort_unstable();
         into.between.extend(self.between.iter().map(|&id| exchanged_access(id, exchange, tables)));
         into.between.sort_unstable();
         let pair = |&(x, y): &(ThreadId, ThreadId)| {
@@ -233,7 +234,7 @@ impl Summary {
     /// Leaves out what happens to a block of memory.
     pub fn forget(&mut self, start: ObjectId, bytes: u64, tables: &Tables) {
         let inside = |o: ObjectId| o.0.wrapping_sub(start.0) < bytes.max(1);
-        self.plain.retain(|&(id, _)| !inside(tables.access(id).object));
+        self.accesses.retain(|&(id, _)| !inside(tables.access(id).object));
         self.between.retain(|&id| !inside(tables.access(id).object));
         let inside = |o: ObjectId| inside(o.memory());
         self.visible.retain(|&(id, _)| {
@@ -253,9 +254,9 @@ impl Summary {
             let origin = before(origin, id.thread(), tables);
             add(&mut self.visible, (id.of(by(id.thread())), origin), tables);
         }
-        for (id, origin) in std::mem::take(&mut self.plain) {
+        for (id, origin) in std::mem::take(&mut self.accesses) {
             let origin = before(origin, id.thread(), tables);
-            add(&mut self.plain, (id.of(by(id.thread())), origin), tables);
+            add(&mut self.accesses, (id.of(by(id.thread())), origin), tables);
         }
         for id in std::mem::take(&mut self.between) {
             insert(&mut self.between, id.of(by(id.thread())));
@@ -272,10 +273,10 @@ impl Summary {
             (*id, *origin) = (sweep.op(*id), sweep.origin(*origin));
         }
         self.visible.sort_unstable();
-        for (id, origin) in &mut self.plain {
+        for (id, origin) in &mut self.accesses {
             (*id, *origin) = (sweep.access(*id), sweep.origin(*origin));
         }
-        self.plain.sort_unstable();
+        self.accesses.sort_unstable();
         self.between.iter_mut().for_each(|id| *id = sweep.access(*id));
         self.between.sort_unstable();
     }
@@ -283,7 +284,7 @@ impl Summary {
     /// Whether all of its numbers are numbers of something.
     pub fn fits(&self, tables: &Tables) -> bool {
         self.visible.iter().all(|&(id, origin)| tables.has_op(id) && tables.has_origin(origin))
-            && self.plain.iter().all(|&(id, origin)| tables.has_access(id) && tables.has_origin(origin))
+            && self.accesses.iter().all(|&(id, origin)| tables.has_access(id) && tables.has_origin(origin))
             && self.between.iter().all(|&id| tables.has_access(id))
     }
 }
@@ -302,11 +303,11 @@ fn exchanged_access(id: AccessId, exchange: &Exchange, tables: &mut Tables) -> A
     if !exchange.concerns(access.object) {
         return id.of(exchange.thread(access.thread));
     }
-    tables.access_id(&exchange.access(&access))
+    tables.access_id(&exchange.access(&access), tables.is_atomic(id))
 }
 
 fn anything(access: PlainAccess) -> PlainAccess {
     PlainAccess { object: ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..access }
 }
 
-saved!(Summary { visible, plain, apart, groups, between, partial });
+saved!(Summary { visible, accesses, apart, groups, between, partial });

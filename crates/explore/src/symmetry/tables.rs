@@ -18,7 +18,7 @@ use symdpor_trace::{Op, PlainAccess, ThreadId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OpId(u64);
 
-/// A plain access of a thread.
+/// A plain access of a thread, or that of an atomic operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct AccessId(u64);
 
@@ -81,8 +81,8 @@ type Set<T> = IndexSet<T, FxBuildHasher>;
 
 pub struct Tables {
     ops: Set<Op>,
-    /// As main's.
-    accesses: Set<PlainAccess>,
+    /// As main's; and whether it is atomic.
+    accesses: Set<(PlainAccess, bool)>,
     origins: Vec<Origin>,
     /// When to sweep origins, and when the rest as well.
     limit: usize,
@@ -107,13 +107,17 @@ impl Tables {
         &self.ops[id.number()]
     }
 
-    pub fn access_id(&mut self, access: &PlainAccess) -> AccessId {
+    pub fn access_id(&mut self, access: &PlainAccess, atomic: bool) -> AccessId {
         let mains = PlainAccess { thread: ThreadId::MAIN, ..*access };
-        AccessId(with_thread(self.accesses.insert_full(mains).0, access.thread))
+        AccessId(with_thread(self.accesses.insert_full((mains, atomic)).0, access.thread))
     }
 
     pub fn access(&self, id: AccessId) -> PlainAccess {
-        PlainAccess { thread: id.thread(), ..self.accesses[id.number()] }
+        PlainAccess { thread: id.thread(), ..self.accesses[id.number()].0 }
+    }
+
+    pub fn is_atomic(&self, id: AccessId) -> bool {
+        self.accesses[id.number()].1
     }
 
     pub fn add_origin(&mut self, origin: Origin) -> OriginId {
@@ -177,7 +181,7 @@ impl Sweep {
     }
 
     pub fn access(&mut self, id: AccessId) -> AccessId {
-        if self.rest { self.new.access_id(&self.old.access(id)) } else { id }
+        if self.rest { self.new.access_id(&self.old.access(id), self.old.is_atomic(id)) } else { id }
     }
 
     pub fn origin(&mut self, id: OriginId) -> OriginId {
