@@ -3,7 +3,7 @@
 use crate::history::History;
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::order::{Clock, PlaceId};
-use crate::symmetry::origin::Origin;
+use crate::symmetry::origin::{Origin, Via};
 use crate::symmetry::past::{Logged, Past};
 use crate::symmetry::reach::Reach;
 use crate::symmetry::rule::Rule;
@@ -25,6 +25,12 @@ impl Branch<'_> {
     /// Whether a thread that goes on from where the branch began before something, does so from here, too.
     fn goes_on(&self, thread: ThreadId, origin: &Origin) -> bool {
         !self.moved.contains(thread) || origin.is_after(thread, self.history.number(thread))
+    }
+
+    /// Whether what `thread` acquires in the branch it acquires from here on too, and knows what has been released by now: nobody has
+    /// moved since, and objects are as they were; or the thread itself has not, and releases add up.
+    fn crosses(&self, thread: ThreadId, via: &Via) -> bool {
+        self.moved.is_empty() || via.is_growing() && !self.moved.contains(thread)
     }
 
     /// Whether something is still to come.
@@ -108,8 +114,7 @@ impl View<'_> {
         if came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged)) {
             return false;
         }
-        // Nobody has moved since: the objects are as they were.
-        let mut through = origin.via(self.branch.since).filter(|_| self.branch.moved.is_empty());
+        let mut through = origin.via(self.branch.since).filter(|via| self.branch.crosses(by, via));
         !through.any(|via| self.is_released(via.place, logged))
     }
 

@@ -7,7 +7,7 @@
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::origin::{After, FARTHEST, Origin, TRACKED, short};
+use crate::symmetry::origin::{After, FARTHEST, Origin, TRACKED, Via, short};
 use crate::symmetry::past::Past;
 use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, ThreadId, ThreadSet};
@@ -164,12 +164,14 @@ impl<'a> LeftOut<'a> {
             counts[t] = known.min(u8::MAX.into()) as u8;
         }
         let numbers = (self.history.number(doer), self.history.number(thread));
-        // What was acquired from memory of its own was released elsewhere. If somebody has moved, who knows.
+        // What was acquired from memory of its own was released elsewhere. If somebody has moved, who knows, except where
+        // releases add up, and the thread itself has not.
         let (exchange, order) = (self.exchange, &self.past.least);
-        let stays = self.moved.is_empty();
-        let same = |place| {
-            let object = order.object(place);
-            stays && (!exchange.concerns(object) || exchange.object(object) == object)
+        let (stays, waits) = (self.moved.is_empty(), !self.moved.contains(thread));
+        let same = |via: &Via| {
+            let object = order.object(via.place);
+            let renamed = exchange.concerns(object) && exchange.object(object) != object;
+            !renamed && (stays || waits && via.is_growing())
         };
         origin.moved((after, counts), numbers, same, (self.since, self.position))
     }

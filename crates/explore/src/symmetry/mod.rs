@@ -32,6 +32,7 @@ use crate::history::{History, Known, named_thread};
 use alike::Branch;
 use exchange::Exchange;
 use left_out::{LeftOut, Notes};
+use origin::Via;
 use past::{Past, Twins};
 use rule::Rule;
 use std::rc::Rc;
@@ -444,7 +445,8 @@ impl Symmetry {
             let goes_on = |t: &ThreadId| !moved.contains(*t) || origin.is_after(*t, history.number(*t));
             let before = origin.after(since, thread).filter(goes_on);
             // The operation itself is no crossing: what it acquires is what is asked for.
-            let via = origin.via(since).filter(|_| moved.is_empty()).map(|v| self.past.object(v.place));
+            let crosses = |v: &Via| moved.is_empty() || v.is_growing() && !moved.contains(thread);
+            let via = origin.via(since).filter(crosses).map(|v| self.past.object(v.place));
             let through = via.filter(|object| *object != op.object).map(|object| exchange.object(object));
             let past = Known::new(exchange.thread(thread), before.map(|t| exchange.thread(t)), through);
             history.uncovered(&exchange.op(op), &past, &first, races);

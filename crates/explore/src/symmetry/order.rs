@@ -9,7 +9,7 @@
 //! an operation releases covers itself and not what comes after it in the same transition.
 
 use crate::history::named_thread;
-use crate::symmetry::origin::{TRACKED, Via, short};
+use crate::symmetry::origin::{GROWING, TRACKED, Via, short};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use symdpor_abi::object::ObjectId;
@@ -202,7 +202,12 @@ impl Order {
             return Via::default();
         }
         let place = self.place(key);
-        Via { place, acquired: short(position as u32), released: short(self.released[place.index()].after) }
+        // Who releases a mutex has acquired it, and knows all that was released to it before.
+        let released = match op.kind {
+            OpKind::MutexLock => GROWING,
+            _ => short(self.released[place.index()].after),
+        };
+        Via { place, acquired: short(position as u32), released }
     }
 
     /// The object that the event at `position` acquired, if it did.

@@ -30,11 +30,19 @@ pub struct Via {
     pub place: PlaceId,
     /// Position of the acquisition, the least of all occurrences.
     pub acquired: i16,
-    /// One more than the position of the last release before it, the most of all; 0 for none.
+    /// One more than the position of the last release before it, the most of all; 0 for none. [`GROWING`] where any later release
+    /// is by one who knows the earlier ones: then which was the last does not matter.
     pub released: i16,
 }
 
+pub const GROWING: i16 = -1;
+
 impl Via {
+    /// Whether what was released to it before a state is known to who acquires it beyond, whoever has released it meanwhile.
+    pub fn is_growing(&self) -> bool {
+        self.released == GROWING
+    }
+
     fn is_none(&self) -> bool {
         self.place == PlaceId::NONE
     }
@@ -167,14 +175,14 @@ impl Origin {
     }
 
     /// The same in another branch, in which that much is known of the threads. `numbers`: how many events the two threads have
-    /// had by now, the one that does it and the one that did it. `same`: whether a place is the same there. `places`: where the
-    /// branch that it is from begins, and where the other one does.
+    /// had by now, the one that does it and the one that did it. `same`: whether something is acquired there, too. `places`: where
+    /// the branch that it is from begins, and where the other one does.
     #[inline]
     pub fn moved(
         &self,
         (after, counts): (After, Counts),
         (now, then): (u32, u32),
-        same: impl Fn(PlaceId) -> bool,
+        same: impl Fn(&Via) -> bool,
         (since, position): (u32, u32),
     ) -> Origin {
         let last = match self.last {
@@ -182,7 +190,7 @@ impl Origin {
             last => (i64::from(last) - i64::from(then) + i64::from(now)).max(1) as u32,
         };
         let mut via = [Via::default(); MAX_VIA];
-        let crossing = self.via(since).filter(|v| same(v.place)).map(|v| Via { acquired: short(position), ..v });
+        let crossing = self.via(since).filter(same).map(|v| Via { acquired: short(position), ..v });
         via.iter_mut().zip(crossing).for_each(|(room, crossing)| *room = crossing);
         Origin { after, via, counts, last }
     }
@@ -192,12 +200,13 @@ impl Origin {
 impl Saved for Via {
     fn save(&self, into: &mut Vec<u8>) {
         let Via { place, acquired, released } = self;
-        (*place, *acquired as u16, *released as u16).save(into);
+        (*place, *acquired as u16, (i32::from(*released) - i32::from(GROWING)) as u16).save(into);
     }
 
     fn load(from: &mut Reader<'_>) -> Option<Via> {
         let (place, acquired, released): (PlaceId, u16, u16) = Saved::load(from)?;
-        Some(Via { place, acquired: acquired.try_into().ok()?, released: released.try_into().ok()? })
+        let released = (i32::from(released) + i32::from(GROWING)).try_into().ok()?;
+        Some(Via { place, acquired: acquired.try_into().ok()?, released })
     }
 }
 
