@@ -6,7 +6,7 @@ use crate::symmetry::joins::{Join, Run, closes};
 use crate::symmetry::order::{Bound, Order, PlaceId, after_epoch, op_epoch, tail_epoch};
 use crate::symmetry::origin::{Acquired, After, Origin, TRACKED, short};
 use crate::symmetry::summary::Summary;
-use crate::symmetry::tables::Tables;
+use crate::symmetry::tables::{Phase, Tables};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use symdpor_abi::local::stack_of;
@@ -302,19 +302,21 @@ impl Past {
         (summary, tables): (&mut Summary, &mut Tables),
     ) {
         catch_up(&mut self.least, history);
-        let acquired = self.acquired(thread, 0, history);
+        let (acquired, phase) = (self.acquired(thread, 0, history), self.phase(thread));
         if let Some(op) = op {
             // By the order of dependence.
             let mut after = [0; TRACKED];
             history.after(position, &mut after);
             let origin = self.complete(after, thread, &acquired, history);
-            summary.add_op(thread, op, tables.add_origin(origin), tables);
+            summary.add_op((thread, phase), op, tables.add_origin(origin), tables);
             if touches_memory(op) {
                 // Races of the operation itself are judged before it acquires anything.
                 let after = self.least.clock_before(position).map(after_epoch);
                 let origin = self.complete(after, thread, &self.acquired(thread, 1, history), history);
                 let origin = tables.add_origin(origin);
-                atomic_accesses(thread, op).for_each(|a| summary.add_access(&a, true, origin, tables));
+                for access in atomic_accesses(thread, op) {
+                    summary.add_access(tables.access_id(&access, true, phase), origin, tables);
+                }
             }
         }
         let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
@@ -323,9 +325,16 @@ impl Past {
                 let acquired = if of == thread { acquired } else { self.acquired(of, 0, history) };
                 let after = self.least.clock(of).map(after_epoch);
                 let origin = tables.add_origin(self.complete(after, of, &acquired, history));
-                self.accesses_by(of, position).for_each(|a| summary.add_access(&a, false, origin, tables));
+                let phase = self.phase(of);
+                for access in self.accesses_by(of, position) {
+                    summary.add_access(tables.access_id(&access, false, phase), origin, tables);
+                }
             }
         }
+    }
+
+    fn phase(&self, thread: ThreadId) -> Phase {
+        Phase::after(self.joins.iter().filter(|j| j.joiner == thread).count())
     }
 
     /// Adds an operation that is pending at the end.
@@ -334,16 +343,18 @@ impl Past {
         let mut after = [0; TRACKED];
         history.past_of(thread, None, &mut after);
         catch_up(&mut self.least, history);
-        let acquired = self.acquired(thread, 0, history);
+        let (acquired, phase) = (self.acquired(thread, 0, history), self.phase(thread));
         let mut origin = self.complete(after, thread, &acquired, history);
         origin.last += 1;
-        summary.add_op(thread, op, tables.add_origin(origin), tables);
+        summary.add_op((thread, phase), op, tables.add_origin(origin), tables);
         if touches_memory(op) {
             let after = self.least.clock(thread).map(after_epoch);
             let mut origin = self.complete(after, thread, &acquired, history);
             origin.last += 1;
             let origin = tables.add_origin(origin);
-            atomic_accesses(thread, op).for_each(|a| summary.add_access(&a, true, origin, tables));
+            for access in atomic_accesses(thread, op) {
+                summary.add_access(tables.access_id(&access, true, phase), origin, tables);
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::left_out::{By, LeftOut};
-use crate::symmetry::tables::{AccessId, OpId, OriginId, Sweep, Tables};
+use crate::symmetry::tables::{AccessId, OpId, OriginId, Phase, Sweep, Tables};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet, saved};
@@ -112,18 +112,17 @@ impl Summary {
         self.between.iter().map(|&id| tables.access(id))
     }
 
-    pub fn add_op(&mut self, thread: ThreadId, op: &Op, origin: OriginId, tables: &mut Tables) {
-        let id = tables.op_id(thread, &plain_op(op));
+    pub fn add_op(&mut self, (thread, phase): (ThreadId, Phase), op: &Op, origin: OriginId, tables: &mut Tables) {
+        let id = tables.op_id(thread, &plain_op(op), phase);
         add(&mut self.visible, (id, origin), tables);
     }
 
-    pub fn add_access(&mut self, access: &PlainAccess, atomic: bool, origin: OriginId, tables: &mut Tables) {
-        let id = tables.access_id(access, atomic);
+    pub fn add_access(&mut self, id: AccessId, origin: OriginId, tables: &mut Tables) {
         add(&mut self.accesses, (id, origin), tables);
     }
 
     pub fn add_between(&mut self, access: &PlainAccess, tables: &mut Tables) {
-        insert(&mut self.between, tables.access_id(access, false));
+        insert(&mut self.between, tables.access_id(access, false, Phase::default()));
     }
 
     pub fn add_apart(&mut self, x: ThreadId, y: ThreadId) {
@@ -190,13 +189,13 @@ impl Summary {
     fn limit(&mut self, tables: &mut Tables) {
         if self.accesses.len() > MOST {
             for (id, origin) in std::mem::take(&mut self.accesses) {
-                let any = tables.access_id(&anything(tables.access(id)), false);
+                let any = tables.access_id(&anything(tables.access(id)), false, Phase::default());
                 add(&mut self.accesses, (any, origin), tables);
             }
         }
         if self.between.len() > MOST {
             for id in std::mem::take(&mut self.between) {
-                insert(&mut self.between, tables.access_id(&anything(tables.access(id)), false));
+                insert(&mut self.between, tables.with_access(id, &anything(tables.access(id))));
             }
         }
     }
@@ -295,7 +294,7 @@ fn exchanged_op(id: OpId, exchange: &Exchange, tables: &mut Tables) -> OpId {
         return id.of(thread);
     }
     let op = exchange.op(op);
-    tables.op_id(thread, &op)
+    tables.with_op(id, thread, &op)
 }
 
 fn exchanged_access(id: AccessId, exchange: &Exchange, tables: &mut Tables) -> AccessId {
@@ -303,7 +302,7 @@ fn exchanged_access(id: AccessId, exchange: &Exchange, tables: &mut Tables) -> A
     if !exchange.concerns(access.object) {
         return id.of(exchange.thread(access.thread));
     }
-    tables.access_id(&exchange.access(&access), tables.is_atomic(id))
+    tables.with_access(id, &exchange.access(&access))
 }
 
 fn anything(access: PlainAccess) -> PlainAccess {

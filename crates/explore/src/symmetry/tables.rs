@@ -79,10 +79,21 @@ const FEW: usize = 1 << 12;
 
 type Set<T> = IndexSet<T, FxBuildHasher>;
 
+/// How many threads a thread has joined. What it does after joining others comes after all that these have done, so that it is kept
+/// apart from the same done before. This is all it is for: nothing is concluded from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Phase(u8);
+
+impl Phase {
+    pub fn after(joins: usize) -> Phase {
+        Phase(joins.min(u8::MAX.into()) as u8)
+    }
+}
+
 pub struct Tables {
-    ops: Set<Op>,
+    ops: Set<(Op, Phase)>,
     /// As main's; and whether it is atomic.
-    accesses: Set<(PlainAccess, bool)>,
+    accesses: Set<(PlainAccess, bool, Phase)>,
     origins: Vec<Origin>,
     /// When to sweep origins, and when the rest as well.
     limit: usize,
@@ -99,17 +110,28 @@ impl Default for Tables {
 }
 
 impl Tables {
-    pub fn op_id(&mut self, thread: ThreadId, op: &Op) -> OpId {
-        OpId(with_thread(self.ops.insert_full(*op).0, thread))
+    pub fn op_id(&mut self, thread: ThreadId, op: &Op, phase: Phase) -> OpId {
+        OpId(with_thread(self.ops.insert_full((*op, phase)).0, thread))
     }
 
     pub fn op(&self, id: OpId) -> &Op {
-        &self.ops[id.number()]
+        &self.ops[id.number()].0
     }
 
-    pub fn access_id(&mut self, access: &PlainAccess, atomic: bool) -> AccessId {
+    /// The same operation of a thread on other objects.
+    pub fn with_op(&mut self, id: OpId, thread: ThreadId, op: &Op) -> OpId {
+        self.op_id(thread, op, self.ops[id.number()].1)
+    }
+
+    pub fn access_id(&mut self, access: &PlainAccess, atomic: bool, phase: Phase) -> AccessId {
         let mains = PlainAccess { thread: ThreadId::MAIN, ..*access };
-        AccessId(with_thread(self.accesses.insert_full((mains, atomic)).0, access.thread))
+        AccessId(with_thread(self.accesses.insert_full((mains, atomic, phase)).0, access.thread))
+    }
+
+    /// The same access of a thread to other memory.
+    pub fn with_access(&mut self, id: AccessId, access: &PlainAccess) -> AccessId {
+        let (_, atomic, phase) = self.accesses[id.number()];
+        self.access_id(access, atomic, phase)
     }
 
     pub fn access(&self, id: AccessId) -> PlainAccess {
@@ -177,11 +199,19 @@ pub struct Sweep {
 
 impl Sweep {
     pub fn op(&mut self, id: OpId) -> OpId {
-        if self.rest { self.new.op_id(id.thread(), self.old.op(id)) } else { id }
+        if !self.rest {
+            return id;
+        }
+        let (op, phase) = self.old.ops[id.number()];
+        self.new.op_id(id.thread(), &op, phase)
     }
 
     pub fn access(&mut self, id: AccessId) -> AccessId {
-        if self.rest { self.new.access_id(&self.old.access(id), self.old.is_atomic(id)) } else { id }
+        if !self.rest {
+            return id;
+        }
+        let (_, atomic, phase) = self.old.accesses[id.number()];
+        self.new.access_id(&self.old.access(id), atomic, phase)
     }
 
     pub fn origin(&mut self, id: OriginId) -> OriginId {
@@ -241,7 +271,7 @@ macro_rules! saved_ids {
     };
 }
 
-saved_ids!(OpId, AccessId, OriginId);
+saved_ids!(OpId, AccessId, OriginId, Phase);
 
 /// Whether numbers that were read are numbers of something.
 impl Tables {
