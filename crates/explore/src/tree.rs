@@ -28,7 +28,7 @@ pub struct Node {
     /// The operation of the current branch, and the number of ways it can go, once it has been seen.
     op: Option<Op>,
     alternatives: u16,
-    /// The current branch ended in an error: what the thread would have done after it was not seen.
+    /// The current branch ended in an error, in one of its ways: what the thread would have done after it was not seen.
     cut: bool,
     /// The current branch is a turn in vain.
     in_vain: bool,
@@ -110,8 +110,7 @@ impl Tree {
         let node = &mut self.nodes[position];
         node.op = Some(step.op);
         node.alternatives = step.alternatives;
-        (node.cut, node.in_vain) = (false, false);
-        node.fruitful = true;
+        (node.in_vain, node.fruitful) = (false, true);
         node
     }
 
@@ -174,7 +173,7 @@ impl Tree {
         node.done.clear();
         node.done.insert(step.thread);
         node.sleep.remove(step.thread);
-        (node.repeated, node.ends, node.fruitful) = (false, false, false);
+        (node.cut, node.repeated, node.ends, node.fruitful) = (false, false, false, false);
         node.inherited = inherited;
         node.own = (self.sleepers.len(), self.sleepers.len());
         node.effort = self.estimate.open();
@@ -262,8 +261,7 @@ impl Tree {
         node.backtrack.insert(thread);
         node.done.insert(thread);
         node.sleep.remove(thread);
-        node.alternatives = 0;
-        node.op = None;
+        (node.op, node.alternatives, node.cut) = (None, 0, false);
         self.estimate.finish_branch(&mut node.effort);
         self.choices[position] = Choice { thread, alternative: 0 };
     }

@@ -868,13 +868,20 @@ impl Generator {
     fn choose(&mut self, code: &mut Vec<Instr>) {
         let r = self.reg();
         code.push(Instr::Choose(r, 2 + self.rng.byte(2)));
-        match self.rng.below(4) {
+        match self.rng.below(5) {
             0 => code.push(Instr::StoreReg(self.view(), r)),
+            // One of the ways is an error, after an access that others may race with.
             1 => {
+                let way = self.rng.value(2);
+                code.push(Instr::If(r, way, 2));
+                self.plain(code);
+                code.push(Instr::AssertNot(r, way, self.rng.byte(4)));
+            }
+            2 => {
                 code.push(Instr::If(r, 1, 1));
                 self.atom(code);
             }
-            2 => {
+            3 => {
                 code.push(Instr::If(r, 0, 1));
                 self.plain(code);
             }

@@ -112,3 +112,11 @@ fn a_plain_access_in_the_midst_of_a_turn() {
     });
     assert!(outcomes.contains(&Outcome::Race));
 }
+
+/// One way of a choice ends in an error, the other does not: what others do next to the first is to be seen all the same.
+#[test]
+fn an_error_in_one_of_two_ways() {
+    let main = vec![Create(1, 0), Choose(0, 2), If(0, 0, 2), PlainLoad(1, 0), AssertNot(1, 0, 1)];
+    let outcomes = assert_complete(&Program { codes: vec![main, vec![Yield, PlainStore(0, 5)]], recursive: 0 });
+    assert!(outcomes.contains(&Outcome::Race));
+}
