@@ -357,11 +357,6 @@ impl History {
         self.threads.get(thread.index()).map_or(0, |t| t.events.len() as u32)
     }
 
-    /// How many of them are before a position.
-    pub fn number_before(&self, thread: ThreadId, position: u32) -> u32 {
-        self.events_of(thread).partition_point(|e| *e < position) as u32
-    }
-
     /// The positions of a thread's events.
     pub fn events_of(&self, thread: ThreadId) -> &[u32] {
         self.threads.get(thread.index()).map_or(&[], |t| &t.events)

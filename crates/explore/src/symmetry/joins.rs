@@ -119,7 +119,7 @@ impl Past {
             if i > 0 {
                 between.extend(self.accesses_by(joiner, join.position as usize));
             }
-            let Some(local) = self.local_before(joiner, join.position) else { continue };
+            let Some(local) = self.locals.before(joiner, join.position) else { continue };
             let known = self.runs.entry(local).or_insert_with(|| Run {
                 targets: targets.clone(),
                 between: Vec::new(),
@@ -156,7 +156,7 @@ impl Past {
         let owned: Vec<Join> = run.iter().map(|j| **j).collect();
         let plain = Past::has_plain(&owned, thread, history) || self.pending_plain(thread, &owned, history);
         let joined = !plain && !run.iter().any(|j| j.result.is_some()) && !before.iter().any(|a| a.write);
-        let known = self.local_before(thread, u32::MAX).and_then(|l| self.runs.get(&l));
+        let known = self.locals.before(thread, u32::MAX).and_then(|l| self.runs.get(&l));
         let known = known.filter(|r| !r.results && !r.between.iter().any(|a| a.write));
         for other in ended.iter() {
             if joined && run.iter().any(|j| j.target == other) {

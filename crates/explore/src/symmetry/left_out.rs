@@ -153,15 +153,15 @@ impl<'a> LeftOut<'a> {
         let mut counts = [0; TRACKED];
         for t in 0..self.threads {
             let here = ThreadId(t as u16);
-            let known = if gone_on & 1 << t != 0 {
+            counts[t] = if gone_on & 1 << t != 0 {
                 after[t] = short(self.position + 1);
                 let there = self.exchange.thread(here);
                 let known = origin.counts.get(there.index()).map_or(0, |count| u32::from(*count));
-                self.history.number(here) + known.saturating_sub(self.history.number(there))
+                let beyond = known.saturating_sub(self.history.number(there));
+                (self.history.number(here) + beyond).min(u8::MAX.into()) as u8
             } else {
-                self.history.number_before(here, after[t] as u32)
+                self.past.number_before(here, after[t] as usize)
             };
-            counts[t] = known.min(u8::MAX.into()) as u8;
         }
         let numbers = (self.history.number(doer), self.history.number(thread));
         // What was acquired from memory of its own was released elsewhere. If somebody has moved, who knows, except where

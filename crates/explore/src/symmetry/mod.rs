@@ -12,12 +12,14 @@
 //! - [`order`]: what each thread knows of plain accesses.
 //! - [`joins`]: whom joins tell apart.
 //! - [`alike`]: whether what came before relates to both in the same way.
-//! - [`past`]: the accesses and local states of the current execution.
+//! - [`past`]: the accesses of the current execution.
+//! - [`locals`]: its threads' local states, and who are twins.
 
 mod alike;
 mod exchange;
 mod joins;
 mod left_out;
+mod locals;
 mod order;
 mod origin;
 mod past;
@@ -32,8 +34,9 @@ use crate::history::{History, Known, named_thread};
 use alike::Branch;
 use exchange::Exchange;
 use left_out::{LeftOut, Notes};
+use locals::Twins;
 use origin::Via;
-use past::{Past, Twins};
+use past::Past;
 use rule::Rule;
 use std::rc::Rc;
 use summary::Summary;
@@ -181,7 +184,7 @@ impl Symmetry {
         history: &mut History,
     ) {
         self.carry.clear();
-        if !self.past.has_twins() {
+        if !self.past.locals.has_twins() {
             return;
         }
         for (thread, op) in pending {
@@ -201,7 +204,7 @@ impl Symmetry {
     /// Adds what lies below the node, and the step that leads there, to the node's current branch.
     pub fn absorb(&mut self, position: usize, thread: ThreadId, op: &Op, history: &History) {
         let mut below = std::mem::replace(&mut self.carry, self.spare.pop().unwrap_or_default());
-        if !self.past.has_twins() {
+        if !self.past.locals.has_twins() {
             // As long as no two threads have been alike nobody asks.
             below.set_partial();
             self.nodes[position].current.take_in(&mut below, &mut self.tables);
@@ -337,7 +340,7 @@ impl Symmetry {
 
     /// Takes the answer to a question asked in the state before `position`.
     pub fn remember(&mut self, memory: &[ThreadMemory], position: usize) {
-        self.past.remember(memory, position);
+        self.past.locals.remember(memory, position);
     }
 
     /// Whether the branch of `thread` at a node may be left out. `sleepers`: threads asleep there since they were explored
@@ -386,14 +389,14 @@ impl Symmetry {
         summary: Rc<Summary>,
         history: &mut History,
     ) -> Answer {
-        if !self.past.may_be_twins(twin, thread) || history.has_global() {
+        if !self.past.locals.may_be_twins(twin, thread) || history.has_global() {
             return Answer::No;
         }
         // A waiter that may give up is like no other that has been woken, though neither has moved since it began to wait.
         if history.may_give_up(twin) != history.may_give_up(thread) {
             return Answer::No;
         }
-        let exchange = match self.past.twins(twin, thread, position) {
+        let exchange = match self.past.locals.twins(twin, thread, position) {
             Twins::Yes(exchange) => exchange,
             Twins::No => return Answer::No,
             Twins::Ask => return Answer::Ask,
