@@ -75,7 +75,7 @@ impl OriginId {
 }
 
 /// So many origins are kept before the first sweep: no more than a processor's nearer caches hold.
-const FEW: usize = 1 << 12;
+const FEW: usize = 1 << 10;
 
 type Set<T> = IndexSet<T, FxBuildHasher>;
 

@@ -18,7 +18,6 @@ mod regressions;
 mod repeat;
 mod resume;
 mod run;
-mod sameness;
 mod shared;
 mod shrink;
 mod speed;
