@@ -60,8 +60,8 @@ struct Compared {
 /// None if it is too large, or there is nothing to reduce.
 fn compare(code: &[Instr], threads: u8) -> Option<Compared> {
     let program = equal(code, threads);
-    let (all, _) = classes(&program, SourceSets::new(), 3_000)?;
-    let (_, executions) = classes(&program, SourceSets::with_symmetry(Rule::SOUND), 6_000)?;
+    let all = classes(&program, SourceSets::new(), 3_000)?.found;
+    let executions = classes(&program, SourceSets::with_symmetry(Rule::SOUND), 6_000)?.executions;
     let permutations = permutations(threads as u32);
     let orbits: BTreeSet<Class> = all.iter().map(|c| representative(c, &permutations)).collect();
     let compared = Compared { classes: all.len(), orbits: orbits.len(), executions: executions as usize };
