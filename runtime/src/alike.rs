@@ -11,6 +11,7 @@ use crate::memory;
 use crate::set::ThreadBits;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::local::footprint::OF_MEMORY;
+use symdpor_abi::local::memory::THREAD;
 
 const NONE: [u64; 2] = [0; 2];
 
@@ -20,12 +21,15 @@ struct State {
     locals: [[u64; 2]; MAX_THREADS],
     /// Of so many threads.
     known: u16,
+    /// Those that have been told of since they came there, and whose stacks nobody else knew then: that is still so.
+    told: ThreadBits,
 }
 
-static STATE: Global<State> = Global::new(State { locals: [NONE; MAX_THREADS], known: 0 });
+static STATE: Global<State> = Global::new(State { locals: [NONE; MAX_THREADS], known: 0, told: ThreadBits::EMPTY });
 
 pub fn reset() {
-    STATE.get().known = 0;
+    let state = STATE.get();
+    (state.known, state.told) = (0, ThreadBits::EMPTY);
 }
 
 impl State {
@@ -43,7 +47,9 @@ impl State {
 /// A thread runs.
 #[inline]
 pub fn runs(number: u16) {
-    STATE.get().locals[number as usize] = NONE;
+    let state = STATE.get();
+    state.locals[number as usize] = NONE;
+    state.told.remove(number);
 }
 
 /// A thread has come to its next operation.
@@ -54,7 +60,7 @@ pub fn left(number: u16, local: [u64; 2]) {
     state.locals[number as usize] = local;
 }
 
-/// Tells of these threads, which have come to their next operations, and of those that are like them.
+/// Tells of these threads, which have come to their next operations, and of those that are like them and have not been told of.
 #[inline]
 pub fn tell(newcomers: &[u16]) {
     let (state, mut group) = (STATE.get(), ThreadBits::EMPTY);
@@ -65,7 +71,9 @@ pub fn tell(newcomers: &[u16]) {
             continue;
         }
         for number in (1..state.known).filter(|&n| n != newcomer && state.locals[n as usize] == local) {
-            group.insert(number);
+            if !state.told.contains(number) {
+                group.insert(number);
+            }
             group.insert(newcomer);
             any = true;
         }
@@ -78,6 +86,9 @@ pub fn tell(newcomers: &[u16]) {
 /// Puts a record of memory among the footprints.
 pub fn record(words: &[u64]) {
     let [first, rest @ ..] = words else { return };
+    if first & 0xff == THREAD && first >> 24 & 1 != 0 {
+        STATE.get().told.insert((first >> 8) as u16);
+    }
     match rest {
         [a] => footprint::write(&[first + OF_MEMORY, *a]),
         [a, b] => footprint::write(&[first + OF_MEMORY, *a, *b]),

@@ -47,13 +47,14 @@ mod tests {
             mask: 0xff,
             write: true,
         };
-        let starts = (0..140).map(|g| 1 << 60 | 8 * g).chain([0]);
+        let granule = |g: u64| (1 << 60) + 8 * g;
+        let starts = (0..140).map(granule).chain([0]);
         for (start, granules) in starts.flat_map(|s| [1, 2, 9, 63, 64, 70].map(|g| (s, g))) {
             let reach = Reach(bits(&access(start, granules)));
-            for other in (0..140).map(|g| access(1 << 60 | 8 * g, 1)) {
+            for other in (0..140).map(|g| access(granule(g), 1)) {
                 assert!(!other.overlaps(&access(start, granules)) || reach.may_meet(&other));
             }
         }
-        assert!(!Reach(bits(&access(1 << 60, 2))).may_meet(&access(1 << 60 | 16, 1)));
+        assert!(!Reach(bits(&access(granule(0), 2))).may_meet(&access(granule(2), 1)));
     }
 }
