@@ -195,9 +195,13 @@ impl<'a> LeftOut<'a> {
     }
 
     fn twins(&mut self, by: By) -> &Twins {
-        if self.notes.twins[by as usize].is_some() {
-            return self.notes.twins[by as usize].as_ref().unwrap();
+        if self.notes.twins[by as usize].is_none() {
+            self.notes.twins[by as usize] = Some(self.what_twins_know(by));
         }
+        self.notes.twins[by as usize].as_ref().expect("it has just been worked out")
+    }
+
+    fn what_twins_know(&mut self, by: By) -> Twins {
         let twins = [self.exchange.one, self.exchange.other];
         let known = twins.map(|twin| *self.known(twin, by));
         // What comes from the other one in the twin's branch it has known before its own next operation.
@@ -208,7 +212,7 @@ impl<'a> LeftOut<'a> {
         for (mine, twin) in with_own.iter_mut().zip(twins) {
             _ = mine.get_mut(twin.index()).map(|own| *own = FARTHEST);
         }
-        self.notes.twins[by as usize].insert(Twins { known, with_own })
+        Twins { known, with_own }
     }
 
     /// Whether someone has done something to memory that is exchanged, and now another's own.
