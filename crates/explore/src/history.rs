@@ -37,7 +37,7 @@ pub struct Race {
 pub struct Known {
     thread: ThreadId,
     /// As bits. Of threads with higher numbers nothing is known.
-    threads: u64,
+    threads: [u64; 4],
     objects: [ObjectId; 3],
 }
 
@@ -47,23 +47,29 @@ impl Known {
         threads: impl Iterator<Item = ThreadId>,
         objects: impl Iterator<Item = ObjectId>,
     ) -> Known {
-        let threads = threads.filter(|t| t.0 < 64).fold(0, |bits, t| bits | 1 << t.0);
-        let mut known = Known { thread, threads, objects: [ObjectId::NONE; 3] };
+        let mut known = Known { thread, threads: [0; 4], objects: [ObjectId::NONE; 3] };
+        for thread in threads {
+            let word = known.threads.get_mut(thread.index() / 64);
+            _ = word.map(|bits| *bits |= 1 << (thread.index() % 64));
+        }
         known.objects.iter_mut().zip(objects).for_each(|(room, object)| *room = object);
         known
     }
 
     fn threads(&self) -> impl Iterator<Item = ThreadId> + use<> {
-        let mut bits = self.threads;
-        std::iter::from_fn(move || {
-            let thread = bits.checked_ilog2()?;
-            bits &= !(1 << thread);
-            Some(ThreadId(thread as u16))
+        // The later ones first: what was created later mostly knows more.
+        self.threads.into_iter().enumerate().rev().flat_map(|(word, mut bits)| {
+            std::iter::from_fn(move || {
+                let thread = bits.checked_ilog2()?;
+                bits &= !(1 << thread);
+                Some(ThreadId((64 * word as u32 + thread) as u16))
+            })
         })
     }
 
     fn has(&self, thread: ThreadId) -> bool {
-        self.thread == thread || thread.0 < 64 && self.threads >> thread.0 & 1 != 0
+        let word = self.threads.get(thread.index() / 64);
+        self.thread == thread || word.is_some_and(|bits| bits >> (thread.index() % 64) & 1 != 0)
     }
 }
 

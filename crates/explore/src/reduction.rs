@@ -306,7 +306,7 @@ impl<S: Strategy> Reduction<S> {
             Answer::Ask => return Leave::Ask,
         };
         if opened {
-            symmetry.counters.cut += 1;
+            symmetry.count_cut();
         }
         self.skip(position, thread, &skip);
         Leave::Out
@@ -556,7 +556,7 @@ impl<S: Strategy> Explorer for Reduction<S> {
     }
 
     fn symmetry(&self) -> Counters {
-        self.symmetry.as_ref().map_or(Counters::default(), |s| Counters { nanos: s.timer.nanos(), ..s.counters })
+        self.symmetry.as_ref().map_or(Counters::default(), Symmetry::counters)
     }
 
     fn is_endless(&self) -> bool {

@@ -12,18 +12,18 @@ use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, PlainAccess, ThreadId, ThreadSet};
 
 /// The twin's branch.
-pub struct Branch<'a> {
+pub struct Branch<'a, const W: usize> {
     pub summary: &'a Summary,
-    pub tables: &'a Tables,
+    pub tables: &'a Tables<W>,
     /// Where it was explored, and who has moved since then.
     pub since: u32,
     pub moved: &'a ThreadSet,
     pub history: &'a History,
 }
 
-impl Branch<'_> {
+impl<const W: usize> Branch<'_, W> {
     /// Whether a thread that goes on from where the branch began before something, does so from here, too.
-    fn goes_on(&self, thread: ThreadId, origin: &Origin) -> bool {
+    fn goes_on(&self, thread: ThreadId, origin: &Origin<W>) -> bool {
         !self.moved.contains(thread) || origin.is_after(thread, self.history.number(thread))
     }
 
@@ -34,17 +34,17 @@ impl Branch<'_> {
     }
 
     /// Whether something is still to come.
-    fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
+    fn is_ahead(&self, thread: ThreadId, origin: &Origin<W>) -> bool {
         origin.last > self.history.number(thread)
     }
 }
 
-impl Past {
+impl<const W: usize> Past<W> {
     /// Whether no access before the branch relates otherwise to what would happen in it than it does to what happened in
     /// the twin's.
     ///
     /// `first`: who would begin it, and with what. If it is neither of the twins, it goes on in the same state for both.
-    pub fn is_alike(&self, branch: &Branch<'_>, exchange: &Exchange, first: (ThreadId, &Op), rule: &Rule) -> bool {
+    pub fn is_alike(&self, branch: &Branch<'_, W>, exchange: &Exchange, first: (ThreadId, &Op), rule: &Rule) -> bool {
         if !rule.plain {
             return true;
         }
@@ -62,19 +62,19 @@ impl Past {
     }
 }
 
-struct View<'a> {
-    past: &'a Past,
-    branch: &'a Branch<'a>,
+struct View<'a, const W: usize> {
+    past: &'a Past<W>,
+    branch: &'a Branch<'a, W>,
     exchange: &'a Exchange,
     rule: &'a Rule,
     /// What the skipped thread would know after its first operation.
-    known_now: Clock,
+    known_now: Clock<W>,
     reach: Reach,
 }
 
-impl View<'_> {
+impl<const W: usize> View<'_, W> {
     /// No access that `before` knows of and `after` does not would race in the branch.
-    fn unchanged(&self, before: ThreadId, known: &Clock, after: ThreadId, known_after: &Clock) -> bool {
+    fn unchanged(&self, before: ThreadId, known: &Clock<W>, after: ThreadId, known_after: &Clock<W>) -> bool {
         for (t, log) in self.past.accesses.iter().enumerate() {
             let of = ThreadId(t as u16);
             let upper = if of == before { u32::MAX } else { self.past.most.component(known, of) };

@@ -4,7 +4,6 @@
 
 use crate::history::History;
 use crate::symmetry::order::Order;
-use crate::symmetry::origin::TRACKED;
 use crate::symmetry::past::Past;
 use crate::symmetry::reach::Reach;
 use crate::symmetry::summary::Summary;
@@ -44,9 +43,9 @@ pub fn closes(position: usize, execution: &Execution) -> bool {
     mine.chain(pending).find(|k| !is_plain(*k)) != Some(OpKind::ThreadJoin)
 }
 
-impl Past {
+impl<const W: usize> Past<W> {
     /// Notes in `after` which threads have been joined by an event that `known` tells of.
-    pub fn joined(&self, known: impl Fn(ThreadId, u32) -> bool, after: &mut [u32; TRACKED]) {
+    pub fn joined(&self, known: impl Fn(ThreadId, u32) -> bool, after: &mut [u32; W]) {
         for join in self.joins.iter().filter(|j| known(j.joiner, j.position)) {
             if let Some(mine) = after.get_mut(join.target.index()) {
                 *mine = (*mine).max(join.position + 1);
@@ -66,7 +65,7 @@ impl Past {
         position: usize,
         thread: ThreadId,
         results: bool,
-        (summary, tables): (&mut Summary, &mut Tables),
+        (summary, tables): (&mut Summary, &mut Tables<W>),
         history: &History,
     ) {
         let run: Vec<Join> = self.run(thread, position as u32).copied().collect();
@@ -89,7 +88,7 @@ impl Past {
         position: usize,
         thread: ThreadId,
         op: &Op,
-        (summary, tables): (&mut Summary, &mut Tables),
+        (summary, tables): (&mut Summary, &mut Tables<W>),
     ) {
         if !is_plain(op.kind) {
             return;
@@ -111,7 +110,7 @@ impl Past {
 
     /// Notes how a run went, for executions in which it does not come to its end. `run`: the last join first.
     fn remember_run(&mut self, joiner: ThreadId, run: &[Join], history: &History) {
-        let plain = Past::has_plain(run, joiner, history);
+        let plain = Past::<W>::has_plain(run, joiner, history);
         let (mut targets, mut between, mut results) = (ThreadSet::new(), Vec::new(), plain);
         for (i, join) in run.iter().enumerate() {
             targets.insert(join.target);
@@ -145,7 +144,7 @@ impl Past {
         &self,
         (thread, target): (ThreadId, ThreadId),
         ended: &ThreadSet,
-        (summary, tables): (&mut Summary, &mut Tables),
+        (summary, tables): (&mut Summary, &mut Tables<W>),
         history: &History,
     ) {
         let open = |j: &&Join| !j.closes;
@@ -154,7 +153,7 @@ impl Past {
         let inside = run.iter().flat_map(|j| self.accesses_by(thread, j.position as usize));
         let before: Vec<PlainAccess> = inside.collect();
         let owned: Vec<Join> = run.iter().map(|j| **j).collect();
-        let plain = Past::has_plain(&owned, thread, history) || self.pending_plain(thread, &owned, history);
+        let plain = Past::<W>::has_plain(&owned, thread, history) || self.pending_plain(thread, &owned, history);
         let joined = !plain && !run.iter().any(|j| j.result.is_some()) && !before.iter().any(|a| a.write);
         let known = self.locals.before(thread, u32::MAX).and_then(|l| self.runs.get(&l));
         let known = known.filter(|r| !r.results && !r.between.iter().any(|a| a.write));
@@ -178,7 +177,7 @@ impl Past {
     }
 
     /// Whether plain accesses between two joins of a run meet others, of the branch or from before it.
-    pub fn between_matters(&self, summary: &Summary, tables: &Tables) -> bool {
+    pub fn between_matters(&self, summary: &Summary, tables: &Tables<W>) -> bool {
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
         let reach: Reach = summary.between(tables).collect();
@@ -198,7 +197,7 @@ impl Past {
     }
 }
 
-fn component_of(order: &Order, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {
+fn component_of<const W: usize>(order: &Order<W>, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {
     let clock = order.clock(thread);
     move |of| if of == thread { u32::MAX } else { order.component(&clock, of) }
 }

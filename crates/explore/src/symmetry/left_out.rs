@@ -7,7 +7,7 @@
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::origin::{After, FARTHEST, Origin, TRACKED, Via, short};
+use crate::symmetry::origin::{After, FARTHEST, Origin, Via, short};
 use crate::symmetry::past::Past;
 use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, ThreadId, ThreadSet};
@@ -19,17 +19,16 @@ pub enum By {
     Races,
 }
 
-fn raise(after: &mut After, known: &After) {
+fn raise<const W: usize>(after: &mut After<W>, known: &After<W>) {
     after.iter_mut().zip(known).for_each(|(mine, known)| *mine = (*mine).max(*known));
 }
 
 /// What is worked out for a state on demand. Kept to be used again for the next one.
-#[derive(Default)]
-pub struct Notes {
+pub struct Notes<const W: usize> {
     /// What each thread knows here, by both orders, the first one once it has begun.
-    known: Vec<Option<[After; 2]>>,
+    known: Vec<Option<[After<W>; 2]>>,
     /// By both orders, what each of the two knows, and all that each has done itself.
-    twins: [Option<Twins>; 2],
+    twins: [Option<Twins<W>>; 2],
     /// By the number of an origin, what it becomes for a thread and an order, and in which state.
     exchanged: Vec<Option<Exchanged>>,
     /// The number of the state.
@@ -45,13 +44,19 @@ struct Exchanged {
 }
 
 #[derive(Clone, Copy)]
-struct Twins {
-    known: [After; 2],
+struct Twins<const W: usize> {
+    known: [After<W>; 2],
     /// The same, for what each has done itself.
-    with_own: [After; 2],
+    with_own: [After<W>; 2],
 }
 
-impl Notes {
+impl<const W: usize> Default for Notes<W> {
+    fn default() -> Self {
+        Notes { known: Vec::new(), twins: [None; 2], exchanged: Vec::new(), state: 0 }
+    }
+}
+
+impl<const W: usize> Notes<W> {
     fn begin(&mut self) {
         self.state += 1;
         self.known.clear();
@@ -64,7 +69,7 @@ impl Notes {
     }
 }
 
-pub struct LeftOut<'a> {
+pub struct LeftOut<'a, const W: usize> {
     pub exchange: &'a Exchange,
     /// What the branch would begin with, and who would do it.
     first: (ThreadId, Op),
@@ -75,19 +80,19 @@ pub struct LeftOut<'a> {
     position: u32,
     /// How many threads there are, of those that can be known of.
     threads: usize,
-    past: &'a mut Past,
+    past: &'a mut Past<W>,
     history: &'a mut History,
-    notes: &'a mut Notes,
+    notes: &'a mut Notes<W>,
     own_touched: Option<bool>,
 }
 
-impl<'a> LeftOut<'a> {
-    pub fn new(skip: &'a Skip, past: &'a mut Past, history: &'a mut History, notes: &'a mut Notes) -> LeftOut<'a> {
+impl<'a, const W: usize> LeftOut<'a, W> {
+    pub fn new(skip: &'a Skip, past: &'a mut Past<W>, history: &'a mut History, notes: &'a mut Notes<W>) -> Self {
         let Skip { exchange, since, actor, op, .. } = skip;
         let (since, first) = (*since, (*actor, *op));
         let moved = history.moved_since(since);
         let position = history.len() as u32;
-        let threads = history.threads().min(TRACKED);
+        let threads = history.threads().min(W);
         notes.begin();
         LeftOut {
             exchange,
@@ -104,11 +109,11 @@ impl<'a> LeftOut<'a> {
     }
 
     /// Whether something of the twin's branch is still to come.
-    pub fn is_ahead(&self, thread: ThreadId, origin: &Origin) -> bool {
+    pub fn is_ahead(&self, thread: ThreadId, origin: &Origin<W>) -> bool {
         origin.last > self.history.number(thread)
     }
 
-    fn known(&mut self, thread: ThreadId, by: By) -> &After {
+    fn known(&mut self, thread: ThreadId, by: By) -> &After<W> {
         let (at, known) = (thread.index(), &mut self.notes.known);
         if known.len() <= at {
             known.resize(at + 1, None);
@@ -119,7 +124,7 @@ impl<'a> LeftOut<'a> {
     }
 
     /// The origin in the branch that is left out of what `thread` did in the twin's.
-    pub fn exchanged(&mut self, thread: ThreadId, origin: OriginId, by: By, tables: &mut Tables) -> OriginId {
+    pub fn exchanged(&mut self, thread: ThreadId, origin: OriginId, by: By, tables: &mut Tables<W>) -> OriginId {
         let (at, state) = (origin.index(), self.notes.state);
         if let Some(Some(done)) = self.notes.exchanged.get(at)
             && (done.state, done.thread, done.by) == (state, thread, by)
@@ -135,11 +140,11 @@ impl<'a> LeftOut<'a> {
         exchanged
     }
 
-    fn exchange(&mut self, thread: ThreadId, origin: &Origin, by: By) -> Origin {
+    fn exchange(&mut self, thread: ThreadId, origin: &Origin<W>, by: By) -> Origin<W> {
         let doer = self.exchange.thread(thread);
         let mut after = *self.known(doer, by);
-        let mut gone_on = 0u32;
-        let mut goes_on = |t: ThreadId| gone_on |= 1u32.checked_shl(t.0.into()).unwrap_or(0);
+        let mut gone_on = [false; W];
+        let mut goes_on = |t: ThreadId| _ = gone_on.get_mut(t.index()).map(|gone_on| *gone_on = true);
         goes_on(doer);
         for t in origin.after(self.since, thread) {
             if !self.moved.contains(t) || origin.is_after(t, self.history.number(t)) {
@@ -150,10 +155,10 @@ impl<'a> LeftOut<'a> {
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
-        let mut counts = [0; TRACKED];
+        let mut counts = [0; W];
         for t in 0..self.threads {
             let here = ThreadId(t as u16);
-            counts[t] = if gone_on & 1 << t != 0 {
+            counts[t] = if gone_on[t] {
                 after[t] = short(self.position + 1);
                 let there = self.exchange.thread(here);
                 let known = origin.counts.get(there.index()).map_or(0, |count| u32::from(*count));
@@ -180,7 +185,7 @@ impl<'a> LeftOut<'a> {
     ///
     /// It came through an object or a thread that is neither of the two: then it does there as well. Or it came from one of the two,
     /// which knew it: then what counts is what the other one knows.
-    fn keep(&mut self, after: &mut After, origin: &Origin, by: By) {
+    fn keep(&mut self, after: &mut After<W>, origin: &Origin<W>, by: By) {
         let (since, threads) = (short(self.since), self.threads);
         let Twins { known: [ones, others], with_own: [one, other] } = self.twins(by);
         for (t, mine) in after[..threads].iter_mut().enumerate() {
@@ -194,14 +199,14 @@ impl<'a> LeftOut<'a> {
         }
     }
 
-    fn twins(&mut self, by: By) -> &Twins {
+    fn twins(&mut self, by: By) -> &Twins<W> {
         if self.notes.twins[by as usize].is_none() {
             self.notes.twins[by as usize] = Some(self.what_twins_know(by));
         }
         self.notes.twins[by as usize].as_ref().expect("it has just been worked out")
     }
 
-    fn what_twins_know(&mut self, by: By) -> Twins {
+    fn what_twins_know(&mut self, by: By) -> Twins<W> {
         let twins = [self.exchange.one, self.exchange.other];
         let known = twins.map(|twin| *self.known(twin, by));
         // What comes from the other one in the twin's branch it has known before its own next operation.

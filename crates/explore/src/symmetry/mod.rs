@@ -14,6 +14,7 @@
 //! - [`alike`]: whether what came before relates to both in the same way.
 //! - [`past`]: the accesses of the current execution.
 //! - [`locals`]: its threads' local states, and who are twins.
+//! - [`width`]: of how many threads it is kept what is known of them.
 
 mod alike;
 mod exchange;
@@ -29,6 +30,7 @@ mod saved;
 mod summary;
 mod tables;
 pub mod timer;
+mod width;
 
 use crate::history::{History, Known, named_thread};
 use alike::Branch;
@@ -42,7 +44,7 @@ use std::rc::Rc;
 use summary::Summary;
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
 use tables::Tables;
-use timer::Timer;
+pub use width::Symmetry;
 
 /// How often the rule was asked, and what it said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -124,23 +126,23 @@ const NO_POST: u32 = u32::MAX;
 /// So many summaries are kept for their memory.
 const SPARE: usize = 64;
 
-pub struct Symmetry {
+/// The analysis for so many threads.
+struct Analysis<const W: usize> {
     rule: Rule,
-    past: Past,
+    past: Past<W>,
     nodes: Vec<Branches>,
     /// The summary of the part below the node that is looked at next.
     carry: Summary,
-    tables: Tables,
-    notes: Notes,
+    tables: Tables<W>,
+    notes: Notes<W>,
     /// Summaries that are not needed any more: their memory is.
     spare: Vec<Summary>,
-    pub counters: Counters,
-    pub timer: Timer,
+    counters: Counters,
 }
 
-impl Symmetry {
-    pub fn new(rule: Rule) -> Symmetry {
-        Symmetry {
+impl<const W: usize> Analysis<W> {
+    fn new(rule: Rule) -> Self {
+        Analysis {
             rule,
             past: Past::default(),
             nodes: Vec::new(),
@@ -149,7 +151,6 @@ impl Symmetry {
             notes: Notes::default(),
             spare: Vec::new(),
             counters: Counters::default(),
-            timer: Timer::default(),
         }
     }
 
@@ -410,7 +411,7 @@ impl Symmetry {
             return Answer::No;
         }
         self.past.catch_up(history);
-        let matters = |past: &Past| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
+        let matters = |past: &Past<W>| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
         if self.rule.joins && matters(&self.past) {
             self.counters.told_apart += 1;
             return Answer::No;

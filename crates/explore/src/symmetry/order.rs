@@ -9,7 +9,7 @@
 //! an operation releases covers itself and not what comes after it in the same transition.
 
 use crate::history::named_thread;
-use crate::symmetry::origin::{GROWING, TRACKED, Via, short};
+use crate::symmetry::origin::{GROWING, Via, short};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use symdpor_abi::object::ObjectId;
@@ -31,7 +31,7 @@ impl PlaceId {
 
 /// Per thread, the last epoch that is known. Of threads beyond the tracked ones nothing is known from below, and
 /// everything from above.
-pub type Clock = [u32; TRACKED];
+pub type Clock<const W: usize> = [u32; W];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
@@ -41,32 +41,34 @@ pub enum Bound {
 
 /// What was released to an object, and one more than the position of the last release; 0 if there is none.
 #[derive(Clone, Copy)]
-struct Released {
-    clock: Clock,
+struct Released<const W: usize> {
+    clock: Clock<W>,
     after: u32,
 }
 
-const NOTHING: Released = Released { clock: [0; TRACKED], after: 0 };
+impl<const W: usize> Released<W> {
+    const NOTHING: Released<W> = Released { clock: [0; W], after: 0 };
+}
 
 #[derive(Clone, Copy)]
-enum Undo {
-    Thread(usize, Clock),
-    Place(PlaceId, Released),
+enum Undo<const W: usize> {
+    Thread(usize, Clock<W>),
+    Place(PlaceId, Released<W>),
     Post(u64),
 }
 
 /// Instead of a byte: what the readers of a lock have released.
 const READERS: u8 = 0xff;
 
-pub struct Order {
+pub struct Order<const W: usize> {
     bound: Bound,
-    threads: Vec<Clock>,
+    threads: Vec<Clock<W>>,
     /// All places that there have been. Only looked up: their order decides nothing.
     places: IndexSet<(u64, u8), FxBuildHasher>,
-    released: Vec<Released>,
+    released: Vec<Released<W>>,
     /// What each post to a semaphore has released, in their order. From below: from above that is one place like any other.
-    posts: FxHashMap<u64, Vec<Clock>>,
-    undo: Vec<Undo>,
+    posts: FxHashMap<u64, Vec<Clock<W>>>,
+    undo: Vec<Undo<W>>,
     /// For each event, the length of `undo` before it, and the object that it acquired.
     marks: Vec<(usize, Via)>,
 }
@@ -84,13 +86,13 @@ pub fn after_epoch(epoch: u32) -> u32 {
     epoch.div_ceil(2)
 }
 
-fn set(clock: &mut Clock, thread: usize, epoch: u32) {
+fn set(clock: &mut [u32], thread: usize, epoch: u32) {
     if let Some(own) = clock.get_mut(thread) {
         *own = epoch;
     }
 }
 
-fn join(clock: &mut Clock, other: &Clock) {
+fn join<const W: usize>(clock: &mut Clock<W>, other: &Clock<W>) {
     clock.iter_mut().zip(other).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
 }
 
@@ -106,20 +108,27 @@ fn acquires(order: u8) -> bool {
     !matches!(order, 0 | 3)
 }
 
-impl Order {
-    pub fn new(bound: Bound) -> Order {
+impl<const W: usize> Order<W> {
+    pub fn new(bound: Bound) -> Order<W> {
         let (places, released, posts) = (IndexSet::default(), Vec::new(), FxHashMap::default());
         Order { bound, threads: Vec::new(), places, released, posts, undo: Vec::new(), marks: Vec::new() }
     }
 
-    fn find(&self, key: (u64, u8)) -> Option<&Released> {
+    /// With room for more threads: the places that there have been keep their numbers, the rest follows from the history.
+    pub fn widened<const V: usize>(self) -> Order<V> {
+        let mut wider = Order::new(self.bound);
+        self.places.into_iter().for_each(|key| _ = wider.place(key));
+        wider
+    }
+
+    fn find(&self, key: (u64, u8)) -> Option<&Released<W>> {
         self.places.get_index_of(&key).and_then(|i| self.released.get(i)).filter(|r| r.after != 0)
     }
 
     fn place(&mut self, key: (u64, u8)) -> PlaceId {
         let index = self.places.insert_full(key).0;
         if self.released.len() <= index {
-            self.released.resize(index + 1, NOTHING);
+            self.released.resize(index + 1, Released::NOTHING);
         }
         PlaceId(index as u32 + 1)
     }
@@ -134,16 +143,16 @@ impl Order {
     }
 
     /// What the thread knows.
-    pub fn clock(&self, thread: ThreadId) -> Clock {
+    pub fn clock(&self, thread: ThreadId) -> Clock<W> {
         *self.known_by(thread)
     }
 
-    pub fn known_by(&self, thread: ThreadId) -> &Clock {
-        self.threads.get(thread.index()).unwrap_or(&[0; TRACKED])
+    pub fn known_by(&self, thread: ThreadId) -> &Clock<W> {
+        self.threads.get(thread.index()).unwrap_or(&[0; W])
     }
 
     /// What a clock tells of a thread.
-    pub fn component(&self, clock: &Clock, of: ThreadId) -> u32 {
+    pub fn component(&self, clock: &Clock<W>, of: ThreadId) -> u32 {
         match clock.get(of.index()) {
             Some(epoch) => *epoch,
             None if self.bound == Bound::Least => 0,
@@ -152,13 +161,13 @@ impl Order {
     }
 
     /// What the thread would know once it had done the operation.
-    pub fn clock_after(&self, thread: ThreadId, op: &Op) -> Clock {
+    pub fn clock_after(&self, thread: ThreadId, op: &Op) -> Clock<W> {
         let mut clock = self.clock(thread);
         self.acquire(&mut clock, op);
         clock
     }
 
-    fn acquire(&self, clock: &mut Clock, op: &Op) {
+    fn acquire(&self, clock: &mut Clock<W>, op: &Op) {
         if op.kind == OpKind::ThreadJoin {
             if let Some(ended) = named_thread(op).and_then(|t| self.threads.get(t.index())) {
                 join(clock, ended);
@@ -177,16 +186,16 @@ impl Order {
     }
 
     /// What was released by the post that lets a wait through, if it was none of those that the semaphore began with.
-    fn enabling_post(&self, op: &Op) -> Option<&Clock> {
+    fn enabling_post(&self, op: &Op) -> Option<&Clock<W>> {
         let posts = self.posts.get(&op.object.0)?;
         posts.get(posts.len().checked_sub(op.arg as usize)?)
     }
 
     /// What the thread of the event at `position` knew just before it.
-    pub fn clock_before(&self, position: usize) -> Clock {
+    pub fn clock_before(&self, position: usize) -> Clock<W> {
         match self.marks.get(position).and_then(|m| self.undo.get(m.0)) {
             Some(Undo::Thread(_, clock)) => *clock,
-            _ => [0; TRACKED],
+            _ => [0; W],
         }
     }
 
@@ -216,7 +225,7 @@ impl Order {
     }
 
     /// What is known to have been released to a place, with its object renamed.
-    pub fn released_to(&self, place: PlaceId, rename: impl Fn(ObjectId) -> ObjectId) -> Option<&Clock> {
+    pub fn released_to(&self, place: PlaceId, rename: impl Fn(ObjectId) -> ObjectId) -> Option<&Clock<W>> {
         let (object, byte) = *self.places.get_index(place.index())?;
         let renamed = rename(ObjectId(object)).0;
         let released = if renamed == object { self.released.get(place.index()) } else { self.find((renamed, byte)) };
@@ -274,7 +283,7 @@ impl Order {
 
     fn save(&mut self, thread: usize) {
         if self.threads.len() <= thread {
-            self.threads.resize(thread + 1, [0; TRACKED]);
+            self.threads.resize(thread + 1, [0; W]);
         }
         self.undo.push(Undo::Thread(thread, self.threads[thread]));
     }
@@ -300,7 +309,7 @@ impl Order {
         self.threads[t] = clock;
     }
 
-    fn release(&mut self, op: &Op, clock: &Clock, position: usize) {
+    fn release(&mut self, op: &Op, clock: &Clock<W>, position: usize) {
         if self.bound == Bound::Least && op.kind == OpKind::SemPost {
             self.posts.entry(op.object.0).or_default().push(*clock);
             self.undo.push(Undo::Post(op.object.0));
@@ -313,7 +322,7 @@ impl Order {
             let after = position as u32 + 1;
             match how {
                 Release::No => {}
-                Release::Forget => *released = NOTHING,
+                Release::Forget => *released = Released::NOTHING,
                 Release::Merge => {
                     join(&mut released.clock, clock);
                     released.after = after;
@@ -340,13 +349,13 @@ impl Order {
 }
 
 /// The numbers of places are all that has to be kept: the rest follows from the history.
-impl Saved for Order {
+impl<const W: usize> Saved for Order<W> {
     fn save(&self, into: &mut Vec<u8>) {
         (self.bound == Bound::Most).save(into);
         self.places.iter().copied().collect::<Vec<_>>().save(into);
     }
 
-    fn load(from: &mut Reader<'_>) -> Option<Order> {
+    fn load(from: &mut Reader<'_>) -> Option<Order<W>> {
         let mut order = Order::new(if bool::load(from)? { Bound::Most } else { Bound::Least });
         let places: Vec<(u64, u8)> = Vec::load(from)?;
         places.into_iter().for_each(|key| _ = order.place(key));

@@ -5,16 +5,15 @@
 //! the twins exchanged, too.
 
 use crate::symmetry::order::PlaceId;
+use crate::symmetry::past::widened;
 use symdpor_trace::ThreadId;
 use symdpor_trace::saved::{Reader, Saved};
 
-/// Of so many threads it is known whether they have gone before. Knowing less is safe.
-pub const TRACKED: usize = 16;
 const MAX_VIA: usize = 3;
 
-/// For each thread, one more than a position. All of it fits into two registers; positions that do not fit count as the last one
-/// that does ([`short`]), which is to know less.
-pub type After = [i16; TRACKED];
+/// For each thread, one more than a position. Of how few threads makes a difference, see [`width`](super::width). Positions that do
+/// not fit count as the last one that does ([`short`]), which is to know less.
+pub type After<const W: usize> = [i16; W];
 
 pub const FARTHEST: i16 = i16::MAX;
 
@@ -49,34 +48,75 @@ impl Via {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Origin {
+pub struct Origin<const W: usize> {
     /// For each thread, one more than the position of its last event that happens before the operation, or of its
     /// being joined; the least of all occurrences. If that is beyond a state, the operation knows all that the thread has
     /// done and known up to that state.
-    pub after: After,
+    pub after: After<W>,
     /// Those that there are come first.
     via: [Via; MAX_VIA],
     /// How many events of each thread happen before the operation, the least of all occurrences; as many as fit. All of them, if the
     /// thread was joined.
-    pub counts: Counts,
+    pub counts: Counts<W>,
     /// The number of the last event of the thread that has it: how many events the thread had had by then.
     pub last: u32,
 }
 
-pub type Counts = [u8; TRACKED];
+pub type Counts<const W: usize> = [u8; W];
 
-/// Some of the threads that are known of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Threads(u32);
+/// The threads of which something beyond a position is known. They are looked for in groups.
+#[derive(Clone, Debug)]
+pub struct Threads<'a> {
+    after: &'a [i16],
+    position: i16,
+    /// The one that is not looked for.
+    except: ThreadId,
+    /// Those of the current group that are left, and where the next group begins.
+    bits: u32,
+    next: usize,
+}
 
-impl Iterator for Threads {
+const GROUP: usize = 16;
+
+fn beyond(group: &[i16], position: i16) -> u32 {
+    group.iter().enumerate().fold(0, |bits, (t, after)| bits | u32::from(*after > position) << t)
+}
+
+impl<'a> Threads<'a> {
+    #[inline]
+    fn new(after: &'a [i16], position: i16, except: ThreadId) -> Threads<'a> {
+        Threads { after, position, except, bits: 0, next: 0 }
+    }
+
+    /// Takes up the next group.
+    #[inline]
+    fn advance(&mut self) -> bool {
+        let rest = &self.after[self.next.min(self.after.len())..];
+        self.bits = match rest.first_chunk::<GROUP>() {
+            Some(group) => beyond(group, self.position),
+            None => beyond(rest, self.position),
+        };
+        if let Some(except) = self.except.index().checked_sub(self.next).filter(|e| *e < GROUP) {
+            self.bits &= !(1 << except);
+        }
+        self.next += GROUP;
+        !rest.is_empty()
+    }
+}
+
+impl Iterator for Threads<'_> {
     type Item = ThreadId;
 
     #[inline]
     fn next(&mut self) -> Option<ThreadId> {
-        let thread = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (thread < u32::BITS).then_some(ThreadId(thread as u16))
+        while self.bits == 0 {
+            if !self.advance() {
+                return None;
+            }
+        }
+        let thread = self.next - GROUP + self.bits.trailing_zeros() as usize;
+        self.bits &= self.bits - 1;
+        Some(ThreadId(thread as u16))
     }
 }
 
@@ -98,14 +138,19 @@ impl Acquired {
     }
 }
 
-impl Origin {
-    pub fn new(after: After, acquired: &Acquired, counts: Counts, last: u32) -> Origin {
+impl<const W: usize> Origin<W> {
+    pub fn new(after: After<W>, acquired: &Acquired, counts: Counts<W>, last: u32) -> Origin<W> {
         Origin { after, via: acquired.via, counts, last }
+    }
+
+    /// The same where more threads are known of, but none of them here.
+    pub fn widened<const V: usize>(&self) -> Origin<V> {
+        Origin { after: widened(&self.after), via: self.via, counts: widened(&self.counts), last: self.last }
     }
 
     /// Keeps what is certain of an occurrence of either.
     #[inline]
-    pub fn merge(&mut self, other: &Origin) {
+    pub fn merge(&mut self, other: &Origin<W>) {
         self.after.iter_mut().zip(&other.after).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         self.last = self.last.max(other.last);
@@ -126,9 +171,9 @@ impl Origin {
 
     /// Whether merging the other one would change nothing.
     #[inline]
-    pub fn covers(&self, other: &Origin) -> bool {
-        let known = (0..TRACKED).fold(true, |all, t| all & (self.after[t] <= other.after[t]));
-        let counted = (0..TRACKED).fold(true, |all, t| all & (self.counts[t] <= other.counts[t]));
+    pub fn covers(&self, other: &Origin<W>) -> bool {
+        let known = (0..W).fold(true, |all, t| all & (self.after[t] <= other.after[t]));
+        let counted = (0..W).fold(true, |all, t| all & (self.counts[t] <= other.counts[t]));
         known
             && counted
             && self.last >= other.last
@@ -140,10 +185,8 @@ impl Origin {
 
     /// The threads that an occurrence beyond `position` has certainly come after, `thread`, its own, not among them.
     #[inline]
-    pub fn after(&self, position: u32, thread: ThreadId) -> Threads {
-        let position = short(position);
-        let bits = (0..TRACKED).fold(0, |bits, t| bits | u32::from(self.after[t] > position) << t);
-        Threads(bits & !1u32.checked_shl(thread.0.into()).unwrap_or(0))
+    pub fn after(&self, position: u32, thread: ThreadId) -> Threads<'_> {
+        Threads::new(&self.after, short(position), thread)
     }
 
     /// Whether the thread, which has had so many events in a state, has certainly gone on from there before this.
@@ -161,7 +204,7 @@ impl Origin {
     }
 
     /// As seen from before `child` was created.
-    pub fn before_creation(&self, child: ThreadId, by_child: bool) -> Origin {
+    pub fn before_creation(&self, child: ThreadId, by_child: bool) -> Origin<W> {
         let mut before = *self;
         if let Some(after) = before.after.get_mut(child.index()) {
             *after = 0;
@@ -180,11 +223,11 @@ impl Origin {
     #[inline]
     pub fn moved(
         &self,
-        (after, counts): (After, Counts),
+        (after, counts): (After<W>, Counts<W>),
         (now, then): (u32, u32),
         same: impl Fn(&Via) -> bool,
         (since, position): (u32, u32),
-    ) -> Origin {
+    ) -> Origin<W> {
         let last = match self.last {
             u32::MAX => u32::MAX,
             last => (i64::from(last) - i64::from(then) + i64::from(now)).max(1) as u32,
@@ -210,7 +253,7 @@ impl Saved for Via {
     }
 }
 
-impl Saved for Origin {
+impl<const W: usize> Saved for Origin<W> {
     fn save(&self, into: &mut Vec<u8>) {
         let Origin { after, via, counts, last } = self;
         after.map(|position| position as u16).save(into);
@@ -219,9 +262,9 @@ impl Saved for Origin {
         last.save(into);
     }
 
-    fn load(from: &mut Reader<'_>) -> Option<Origin> {
-        let saved: [u16; TRACKED] = Saved::load(from)?;
-        let mut after = [0; TRACKED];
+    fn load(from: &mut Reader<'_>) -> Option<Origin<W>> {
+        let saved: [u16; W] = Saved::load(from)?;
+        let mut after = [0; W];
         for (position, saved) in after.iter_mut().zip(saved) {
             *position = saved.try_into().ok()?;
         }

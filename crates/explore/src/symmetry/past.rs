@@ -4,7 +4,7 @@ use crate::history::{History, named_thread};
 use crate::symmetry::joins::{Join, Run, closes};
 use crate::symmetry::locals::Locals;
 use crate::symmetry::order::{Bound, Order, PlaceId, after_epoch, op_epoch, tail_epoch};
-use crate::symmetry::origin::{Acquired, After, Counts, Origin, TRACKED, short};
+use crate::symmetry::origin::{Acquired, After, Counts, Origin, short};
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::{Phase, Tables};
 use rustc_hash::FxHashMap;
@@ -31,7 +31,7 @@ struct Event {
 /// How many events of a thread are looked through for what it acquired.
 const LOOK_BACK: usize = 12;
 
-pub struct Past {
+pub struct Past<const W: usize> {
     pub locals: Locals,
     pub(super) accesses: Vec<Vec<Logged>>,
     pub(super) joins: Vec<Join>,
@@ -41,14 +41,14 @@ pub struct Past {
     blocks: Vec<(u32, ObjectId, u64)>,
     events: Vec<Event>,
     /// For each event, how many events each thread has had up to it; as many as fit.
-    counted: Vec<Counts>,
+    counted: Vec<Counts<W>>,
     /// Whose accesses have been added, in that order.
     accessed_by: Vec<ThreadId>,
-    pub(super) least: Order,
-    pub(super) most: Order,
+    pub(super) least: Order<W>,
+    pub(super) most: Order<W>,
 }
 
-impl Default for Past {
+impl<const W: usize> Default for Past<W> {
     fn default() -> Self {
         Past {
             locals: Locals::default(),
@@ -100,7 +100,7 @@ pub fn atomic_accesses(thread: ThreadId, op: &Op) -> impl Iterator<Item = PlainA
     [Some((op.object, op.mask)), second].into_iter().flatten().filter_map(access).chain(word)
 }
 
-impl Past {
+impl<const W: usize> Past<W> {
     pub fn push(&mut self, position: usize, execution: &Execution) {
         let step = &execution.steps[position];
         let footprint = execution.footprints.get(position);
@@ -121,13 +121,21 @@ impl Past {
             self.joins.push(Join { position: position as u32, joiner: step.thread, target, closes, result });
         }
         self.blocks.extend(prints.blocks(position).iter().map(|b| (position as u32, b.0, b.1)));
-        let mut counted = self.counted.last().copied().unwrap_or_default();
+        let mut counted = self.counted.last().copied().unwrap_or([0; W]);
         if let Some(count) = counted.get_mut(step.thread.index()).filter(|_| !step.op.is_inside_section()) {
             *count = count.saturating_add(1);
         }
         self.counted.push(counted);
         let identified = footprint.is_some_and(|f| f.identified);
         self.events.push(Event { identified, accesses_before });
+    }
+
+    /// The same with room for more threads, of which there are no events yet.
+    pub fn widened<const V: usize>(self) -> Past<V> {
+        let Past { locals, accesses, joins, runs, blocks, events, counted, accessed_by, least, most } = self;
+        let counted = counted.iter().map(widened).collect();
+        let (least, most) = (least.widened(), most.widened());
+        Past { locals, accesses, joins, runs, blocks, events, counted, accessed_by, least, most }
     }
 
     fn log(&mut self, logged: Logged) {
@@ -166,13 +174,13 @@ impl Past {
         &mut self,
         (position, thread, op): (usize, ThreadId, Option<&Op>),
         history: &History,
-        (summary, tables): (&mut Summary, &mut Tables),
+        (summary, tables): (&mut Summary, &mut Tables<W>),
     ) {
         catch_up(&mut self.least, history);
         let (acquired, phase) = (self.acquired(thread, 0, history), self.phase(thread));
         if let Some(op) = op {
             // By the order of dependence.
-            let mut after = [0; TRACKED];
+            let mut after = [0; W];
             history.after(position, &mut after);
             let origin = self.complete(after, thread, &acquired, history);
             summary.add_op((thread, phase), op, tables.add_origin(origin), tables);
@@ -205,9 +213,15 @@ impl Past {
     }
 
     /// Adds an operation that is pending at the end.
-    pub fn add_pending(&mut self, thread: ThreadId, op: &Op, history: &mut History, to: (&mut Summary, &mut Tables)) {
+    pub fn add_pending(
+        &mut self,
+        thread: ThreadId,
+        op: &Op,
+        history: &mut History,
+        to: (&mut Summary, &mut Tables<W>),
+    ) {
         let (summary, tables) = to;
-        let mut after = [0; TRACKED];
+        let mut after = [0; W];
         history.past_of(thread, None, &mut after);
         catch_up(&mut self.least, history);
         let (acquired, phase) = (self.acquired(thread, 0, history), self.phase(thread));
@@ -227,18 +241,18 @@ impl Past {
 
     /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
     /// done that.
-    pub fn known_by(&mut self, thread: ThreadId, op: Option<&Op>, history: &mut History) -> [After; 2] {
+    pub fn known_by(&mut self, thread: ThreadId, op: Option<&Op>, history: &mut History) -> [After<W>; 2] {
         catch_up(&mut self.least, history);
-        let mut dependence = [0; TRACKED];
+        let mut dependence = [0; W];
         history.past_of(thread, op, &mut dependence);
         let races = op.map_or(self.least.clock(thread), |op| self.least.clock_after(thread, op)).map(after_epoch);
         [dependence, races].map(|known| self.with_joined(known, thread))
     }
 
-    fn complete(&self, known: [u32; TRACKED], thread: ThreadId, acquired: &Acquired, history: &History) -> Origin {
+    fn complete(&self, known: [u32; W], thread: ThreadId, acquired: &Acquired, history: &History) -> Origin<W> {
         let after = self.with_joined(known, thread);
-        let mut counts = [0; TRACKED];
-        for t in (0..history.threads().min(TRACKED)).map(|t| ThreadId(t as u16)) {
+        let mut counts = [0; W];
+        for t in (0..history.threads().min(W)).map(|t| ThreadId(t as u16)) {
             // Of one that was joined all events are known.
             let joined = after[t.index()] > short(known[t.index()]);
             let position = if joined { history.len() } else { known[t.index()] as usize };
@@ -254,7 +268,7 @@ impl Past {
     }
 
     /// With the threads that have been joined by an event that is known, or by the thread itself.
-    fn with_joined(&self, known: [u32; TRACKED], thread: ThreadId) -> After {
+    fn with_joined(&self, known: [u32; W], thread: ThreadId) -> After<W> {
         let mut after = known;
         if !self.joins.is_empty() {
             self.joined(|t, at| t == thread || known.get(t.index()).is_some_and(|a| *a > at), &mut after);
@@ -294,7 +308,14 @@ impl Past {
     }
 }
 
-fn catch_up(order: &mut Order, history: &History) {
+/// With nothing known of the threads that come in addition.
+pub fn widened<T: Copy + Default, const W: usize, const V: usize>(known: &[T; W]) -> [T; V] {
+    let mut wider = [T::default(); V];
+    wider.iter_mut().zip(known).for_each(|(mine, known)| *mine = *known);
+    wider
+}
+
+fn catch_up<const W: usize>(order: &mut Order<W>, history: &History) {
     order.truncate(history.len());
     while let Some((thread, op)) = history.event(order.len()) {
         order.push(thread, op);
@@ -305,7 +326,7 @@ saved!(Logged { epoch, access, atomic });
 saved!(Event { identified, accesses_before });
 
 /// Without what the orders know: they catch up with the history whenever they are asked.
-impl Saved for Past {
+impl<const W: usize> Saved for Past<W> {
     fn save(&self, into: &mut Vec<u8>) {
         let Past { locals, accesses, joins, runs, blocks, events, counted, accessed_by, least, most: _ } = self;
         locals.save(into);
@@ -319,7 +340,7 @@ impl Saved for Past {
         accessed_by.save(into);
     }
 
-    fn load(from: &mut Reader<'_>) -> Option<Past> {
+    fn load(from: &mut Reader<'_>) -> Option<Past<W>> {
         Some(Past {
             locals: Locals::load(from)?,
             accesses: Vec::load(from)?,

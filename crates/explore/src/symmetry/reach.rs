@@ -18,7 +18,7 @@ fn bits(access: &PlainAccess) -> u64 {
 }
 
 impl Reach {
-    pub fn of(summary: &Summary, tables: &Tables) -> Reach {
+    pub fn of<const W: usize>(summary: &Summary, tables: &Tables<W>) -> Reach {
         summary.accesses(tables).map(|(access, ..)| access).collect()
     }
 

@@ -8,8 +8,7 @@ use super::past::Past;
 use super::rule::Rule;
 use super::summary::Summary;
 use super::tables::Tables;
-use super::timer::Timer;
-use super::{Branches, Counters, Explored, Symmetry};
+use super::{Analysis, Branches, Counters, Explored};
 use symdpor_trace::saved;
 use symdpor_trace::saved::{Reader, Saved};
 
@@ -17,11 +16,11 @@ saved!(Counters { skipped, told_apart, past_differs, cut, asked, nanos });
 saved!(Explored { thread, op, summary });
 saved!(Branches { current, ways, explored, total, in_vain });
 
-impl Symmetry {
+impl<const W: usize> Analysis<W> {
     /// `depth`: how many nodes the current execution has.
     pub fn save(&self, depth: usize, into: &mut Vec<u8>) {
         // Notes and spare memory are no knowledge.
-        let Symmetry { rule: _, past, nodes, carry, tables, notes: _, spare: _, counters, timer } = self;
+        let Analysis { rule: _, past, nodes, carry, tables, notes: _, spare: _, counters } = self;
         past.save(into);
         tables.save(into);
         let nodes = &nodes[..nodes.len().min(depth)];
@@ -29,24 +28,20 @@ impl Symmetry {
         nodes.iter().for_each(|n| n.save(into));
         carry.save(into);
         counters.save(into);
-        timer.save(into);
     }
 
-    /// The clock is that of `self`, and so is the rule.
-    pub fn load(&self, from: &mut Reader<'_>) -> Option<Symmetry> {
-        let (past, tables): (Past, Tables) = <_>::load(from)?;
+    pub fn load(rule: Rule, from: &mut Reader<'_>) -> Option<Self> {
+        let (past, tables): (Past<W>, Tables<W>) = <_>::load(from)?;
         let nodes: Vec<Branches> = Vec::load(from)?;
         let (carry, counters): (Summary, Counters) = <_>::load(from)?;
-        let timer: Timer = self.timer.load(from)?;
-        let rule: Rule = self.rule;
         let sound = carry.fits(&tables) && nodes.iter().all(|n| n.fits(&tables));
         let (notes, spare) = (Notes::default(), Vec::new());
-        Some(Symmetry { rule, past, nodes, carry, tables, notes, spare, counters, timer }).filter(|_| sound)
+        Some(Analysis { rule, past, nodes, carry, tables, notes, spare, counters }).filter(|_| sound)
     }
 }
 
 impl Branches {
-    fn fits(&self, tables: &Tables) -> bool {
+    fn fits<const W: usize>(&self, tables: &Tables<W>) -> bool {
         let Branches { current, ways, explored, total, in_vain } = self;
         let finished = ways.iter().map(|w| &w.1).chain(explored.iter().map(|e| &e.summary));
         let mut finished = finished;

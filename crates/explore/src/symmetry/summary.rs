@@ -52,7 +52,7 @@ fn insert<T: Ord>(into: &mut Vec<T>, item: T) {
     }
 }
 
-fn add<K: Copy + Ord>(into: &mut Occurrences<K>, (key, origin): (K, OriginId), tables: &mut Tables) {
+fn add<K: Copy + Ord, const W: usize>(into: &mut Occurrences<K>, (key, origin): (K, OriginId), tables: &mut Tables<W>) {
     match into.binary_search_by_key(&key, |o| o.0) {
         Ok(at) => into[at].1 = tables.merge(into[at].1, origin),
         Err(at) => into.insert(at, (key, origin)),
@@ -60,7 +60,7 @@ fn add<K: Copy + Ord>(into: &mut Occurrences<K>, (key, origin): (K, OriginId), t
 }
 
 /// Puts what occurs in one part of the tree to what occurs in another.
-fn unite<K: Copy + Ord>(into: &mut Occurrences<K>, from: &[(K, OriginId)], tables: &mut Tables) {
+fn unite<K: Copy + Ord, const W: usize>(into: &mut Occurrences<K>, from: &[(K, OriginId)], tables: &mut Tables<W>) {
     let (mut i, mut missing) = (0, 0);
     for &(key, origin) in from {
         while into.get(i).is_some_and(|mine| mine.0 < key) {
@@ -99,29 +99,41 @@ fn interleave<K: Copy + Ord>(into: &mut Occurrences<K>, from: &[(K, OriginId)], 
 }
 
 impl Summary {
-    pub fn visible<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (ThreadId, &'a Op, OriginId)> {
+    pub fn visible<'a, const W: usize>(
+        &'a self,
+        tables: &'a Tables<W>,
+    ) -> impl Iterator<Item = (ThreadId, &'a Op, OriginId)> {
         self.visible.iter().map(|&(id, origin)| (id.thread(), tables.op(id), origin))
     }
 
     /// Accesses, and whether they are atomic.
-    pub fn accesses<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = (PlainAccess, bool, OriginId)> {
+    pub fn accesses<'a, const W: usize>(
+        &'a self,
+        tables: &'a Tables<W>,
+    ) -> impl Iterator<Item = (PlainAccess, bool, OriginId)> {
         self.accesses.iter().map(|&(id, origin)| (tables.access(id), tables.is_atomic(id), origin))
     }
 
-    pub fn between<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = PlainAccess> {
+    pub fn between<'a, const W: usize>(&'a self, tables: &'a Tables<W>) -> impl Iterator<Item = PlainAccess> {
         self.between.iter().map(|&id| tables.access(id))
     }
 
-    pub fn add_op(&mut self, (thread, phase): (ThreadId, Phase), op: &Op, origin: OriginId, tables: &mut Tables) {
+    pub fn add_op<const W: usize>(
+        &mut self,
+        (thread, phase): (ThreadId, Phase),
+        op: &Op,
+        origin: OriginId,
+        tables: &mut Tables<W>,
+    ) {
         let id = tables.op_id(thread, &plain_op(op), phase);
         add(&mut self.visible, (id, origin), tables);
     }
 
-    pub fn add_access(&mut self, id: AccessId, origin: OriginId, tables: &mut Tables) {
+    pub fn add_access<const W: usize>(&mut self, id: AccessId, origin: OriginId, tables: &mut Tables<W>) {
         add(&mut self.accesses, (id, origin), tables);
     }
 
-    pub fn add_between(&mut self, access: &PlainAccess, tables: &mut Tables) {
+    pub fn add_between<const W: usize>(&mut self, access: &PlainAccess, tables: &mut Tables<W>) {
         insert(&mut self.between, tables.access_id(access, false, Phase::default()));
     }
 
@@ -144,7 +156,7 @@ impl Summary {
     }
 
     /// The same as [`Summary::merge`], without a copy where there is nothing yet. What is left of the other is of no use.
-    pub fn take_in(&mut self, other: &mut Summary, tables: &mut Tables) {
+    pub fn take_in<const W: usize>(&mut self, other: &mut Summary, tables: &mut Tables<W>) {
         if self.is_empty() {
             std::mem::swap(self, other);
         } else {
@@ -176,7 +188,7 @@ impl Summary {
         self.partial
     }
 
-    pub fn merge(&mut self, other: &Summary, tables: &mut Tables) {
+    pub fn merge<const W: usize>(&mut self, other: &Summary, tables: &mut Tables<W>) {
         self.partial |= other.partial;
         unite(&mut self.visible, &other.visible, tables);
         unite(&mut self.accesses, &other.accesses, tables);
@@ -186,7 +198,7 @@ impl Summary {
         self.limit(tables);
     }
 
-    fn limit(&mut self, tables: &mut Tables) {
+    fn limit<const W: usize>(&mut self, tables: &mut Tables<W>) {
         if self.accesses.len() > MOST {
             for (id, origin) in std::mem::take(&mut self.accesses) {
                 let any = tables.access_id(&anything(tables.access(id)), false, Phase::default());
@@ -201,7 +213,7 @@ impl Summary {
     }
 
     /// The summary of the branch that is left out. What happened before is left out of it.
-    pub fn exchanged(&self, state: &mut LeftOut<'_>, tables: &mut Tables, into: &mut Summary) {
+    pub fn exchanged<const W: usize>(&self, state: &mut LeftOut<'_, W>, tables: &mut Tables<W>, into: &mut Summary) {
         let exchange = state.exchange;
         into.clear();
         for &(id, origin) in &self.visible {
@@ -231,7 +243,7 @@ impl Summary {
     }
 
     /// Leaves out what happens to a block of memory.
-    pub fn forget(&mut self, start: ObjectId, bytes: u64, tables: &Tables) {
+    pub fn forget<const W: usize>(&mut self, start: ObjectId, bytes: u64, tables: &Tables<W>) {
         let inside = |o: ObjectId| o.0.wrapping_sub(start.0) < bytes.max(1);
         self.accesses.retain(|&(id, _)| !inside(tables.access(id).object));
         self.between.retain(|&id| !inside(tables.access(id).object));
@@ -243,8 +255,8 @@ impl Summary {
     }
 
     /// The summary as seen from before `child` was created: what it does is its creator's doing.
-    pub fn before_creation(&mut self, child: ThreadId, creator: ThreadId, tables: &mut Tables) {
-        let before = |origin: OriginId, by: ThreadId, tables: &mut Tables| {
+    pub fn before_creation<const W: usize>(&mut self, child: ThreadId, creator: ThreadId, tables: &mut Tables<W>) {
+        let before = |origin: OriginId, by: ThreadId, tables: &mut Tables<W>| {
             let before = tables.origin(origin).before_creation(child, by == child);
             tables.add_origin(before)
         };
@@ -267,7 +279,7 @@ impl Summary {
     }
 
     /// Asks for the new numbers of all that it has.
-    pub fn sweep(&mut self, sweep: &mut Sweep) {
+    pub fn sweep<const W: usize>(&mut self, sweep: &mut Sweep<W>) {
         for (id, origin) in &mut self.visible {
             (*id, *origin) = (sweep.op(*id), sweep.origin(*origin));
         }
@@ -281,14 +293,14 @@ impl Summary {
     }
 
     /// Whether all of its numbers are numbers of something.
-    pub fn fits(&self, tables: &Tables) -> bool {
+    pub fn fits<const W: usize>(&self, tables: &Tables<W>) -> bool {
         self.visible.iter().all(|&(id, origin)| tables.has_op(id) && tables.has_origin(origin))
             && self.accesses.iter().all(|&(id, origin)| tables.has_access(id) && tables.has_origin(origin))
             && self.between.iter().all(|&id| tables.has_access(id))
     }
 }
 
-fn exchanged_op(id: OpId, exchange: &Exchange, tables: &mut Tables) -> OpId {
+fn exchanged_op<const W: usize>(id: OpId, exchange: &Exchange, tables: &mut Tables<W>) -> OpId {
     let (thread, op) = (exchange.thread(id.thread()), tables.op(id));
     if !exchange.concerns(op.object) && !exchange.concerns(op.object2) {
         return id.of(thread);
@@ -297,7 +309,7 @@ fn exchanged_op(id: OpId, exchange: &Exchange, tables: &mut Tables) -> OpId {
     tables.with_op(id, thread, &op)
 }
 
-fn exchanged_access(id: AccessId, exchange: &Exchange, tables: &mut Tables) -> AccessId {
+fn exchanged_access<const W: usize>(id: AccessId, exchange: &Exchange, tables: &mut Tables<W>) -> AccessId {
     let access = tables.access(id);
     if !exchange.concerns(access.object) {
         return id.of(exchange.thread(access.thread));

@@ -90,26 +90,26 @@ impl Phase {
     }
 }
 
-pub struct Tables {
+pub struct Tables<const W: usize> {
     ops: Set<(Op, Phase)>,
     /// As main's; and whether it is atomic.
     accesses: Set<(PlainAccess, bool, Phase)>,
-    origins: Vec<Origin>,
+    origins: Vec<Origin<W>>,
     /// When to sweep origins, and when the rest as well.
     limit: usize,
     limit_of_rest: usize,
     /// Memory for the origins that are left after the next sweep.
-    spare: Vec<Origin>,
+    spare: Vec<Origin<W>>,
 }
 
-impl Default for Tables {
+impl<const W: usize> Default for Tables<W> {
     fn default() -> Self {
         let (ops, accesses) = (Set::default(), Set::default());
         Tables { ops, accesses, origins: Vec::new(), limit: FEW, limit_of_rest: FEW, spare: Vec::new() }
     }
 }
 
-impl Tables {
+impl<const W: usize> Tables<W> {
     pub fn op_id(&mut self, thread: ThreadId, op: &Op, phase: Phase) -> OpId {
         OpId(with_thread(self.ops.insert_full((*op, phase)).0, thread))
     }
@@ -142,12 +142,12 @@ impl Tables {
         self.accesses[id.number()].1
     }
 
-    pub fn add_origin(&mut self, origin: Origin) -> OriginId {
+    pub fn add_origin(&mut self, origin: Origin<W>) -> OriginId {
         self.origins.push(origin);
         OriginId(self.origins.len() as u32 - 1)
     }
 
-    pub fn origin(&self, id: OriginId) -> &Origin {
+    pub fn origin(&self, id: OriginId) -> &Origin<W> {
         &self.origins[id.index()]
     }
 
@@ -166,6 +166,13 @@ impl Tables {
         OriginId(self.origins.len() as u32 - 1)
     }
 
+    /// With room for more threads, of which nothing is known.
+    pub fn widened<const V: usize>(self) -> Tables<V> {
+        let Tables { ops, accesses, origins, limit, limit_of_rest, spare: _ } = self;
+        let origins = origins.iter().map(Origin::widened).collect();
+        Tables { ops, accesses, origins, limit, limit_of_rest, spare: Vec::new() }
+    }
+
     /// Whether there is so much that it is worth looking what of it is still needed.
     pub fn is_full(&self) -> bool {
         self.origins.len() > self.limit || self.rest() > self.limit_of_rest
@@ -176,7 +183,7 @@ impl Tables {
     }
 
     /// Begins to throw away what nobody has any more: whoever has numbers asks for the new ones.
-    pub fn sweep(&mut self) -> Sweep {
+    pub fn sweep(&mut self) -> Sweep<W> {
         let mut old = std::mem::take(self);
         let rest = old.rest() > old.limit_of_rest;
         let mut new = Tables { origins: std::mem::take(&mut old.spare), ..Tables::default() };
@@ -188,16 +195,16 @@ impl Tables {
 }
 
 /// The numbers of before, and those that they become.
-pub struct Sweep {
-    old: Tables,
-    new: Tables,
+pub struct Sweep<const W: usize> {
+    old: Tables<W>,
+    new: Tables<W>,
     /// Origins may be shared.
     moved: Vec<Option<OriginId>>,
     /// Whether it is about operations and accesses too.
     rest: bool,
 }
 
-impl Sweep {
+impl<const W: usize> Sweep<W> {
     pub fn op(&mut self, id: OpId) -> OpId {
         if !self.rest {
             return id;
@@ -219,7 +226,7 @@ impl Sweep {
     }
 
     /// The next sweep is due when there is several times as much.
-    pub fn finish(self) -> Tables {
+    pub fn finish(self) -> Tables<W> {
         let Sweep { mut old, new: mut tables, rest, .. } = self;
         tables.limit = FEW.max(4 * tables.origins.len());
         tables.limit_of_rest = if rest { FEW.max(4 * tables.rest()) } else { old.limit_of_rest };
@@ -240,7 +247,7 @@ fn load_set<T: Saved + Eq + Hash>(from: &mut Reader<'_>) -> Option<Set<T>> {
     Some(items.into_iter().collect::<Set<T>>()).filter(|set| set.len() == count)
 }
 
-impl Saved for Tables {
+impl<const W: usize> Saved for Tables<W> {
     fn save(&self, into: &mut Vec<u8>) {
         let Tables { ops, accesses, origins, limit, limit_of_rest, spare: _ } = self;
         save_set(ops, into);
@@ -250,7 +257,7 @@ impl Saved for Tables {
         limit_of_rest.save(into);
     }
 
-    fn load(from: &mut Reader<'_>) -> Option<Tables> {
+    fn load(from: &mut Reader<'_>) -> Option<Tables<W>> {
         let (ops, accesses) = (load_set(from)?, load_set(from)?);
         let (origins, limit, limit_of_rest) = <_>::load(from)?;
         Some(Tables { ops, accesses, origins, limit, limit_of_rest, spare: Vec::new() })
@@ -274,7 +281,7 @@ macro_rules! saved_ids {
 saved_ids!(OpId, AccessId, OriginId, Phase);
 
 /// Whether numbers that were read are numbers of something.
-impl Tables {
+impl<const W: usize> Tables<W> {
     pub fn has_op(&self, id: OpId) -> bool {
         id.number() < self.ops.len()
     }
