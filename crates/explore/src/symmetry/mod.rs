@@ -330,6 +330,8 @@ impl<const W: usize> Analysis<W> {
                 Err(shared) => self.carry.merge(&shared, &mut self.tables),
             }
         }
+        // Of many threads one execution alone leaves much behind.
+        self.sweep(position);
     }
 
     /// Nothing is to be run from a node: all that could have been was left out.
