@@ -28,7 +28,7 @@ fn executions(program: &Path, reduction: &str) -> u64 {
 
 #[test]
 fn n_threads_on_one_mutex_have_one_order() {
-    for n in 2..=12 {
+    for n in (2..=12).chain([18, 33, 65]) {
         for level in ["-O0", "-O2"] {
             let program = program("mutex/counter.h", "THREADS", n, level);
             assert_eq!([executions(&program, "dpor"), executions(&program, "source")], [1, 1], "{n} threads, {level}");
@@ -38,7 +38,7 @@ fn n_threads_on_one_mutex_have_one_order() {
 
 #[test]
 fn one_writer_and_n_readers_have_n_plus_one_orders() {
-    for n in [1, 3, 6, 10] {
+    for n in [1, 3, 6, 10, 40] {
         for level in ["-O0", "-O2"] {
             let program = program("litmus/readers.h", "READERS", n, level);
             assert_eq!(executions(&program, "source"), n + 1, "{n} readers, {level}");

@@ -25,9 +25,9 @@ enum Width {
     Crowd(Box<Analysis<CROWD>>),
 }
 
-const FEW: usize = 8;
-const SEVERAL: usize = 16;
-const MANY: usize = 64;
+const FEW: usize = 4;
+const SEVERAL: usize = 8;
+const MANY: usize = 32;
 /// Of threads beyond these nothing is known, which is safe.
 const CROWD: usize = 256;
 
