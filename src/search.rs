@@ -250,7 +250,7 @@ impl<'a> Search<'a> {
                 }
                 return Ok(stop);
             }
-            let next = explorer.next(self.session.execution());
+            let next = self.session.next_plan(&mut explorer);
             self.count_explored(&explorer);
             if explorer.is_endless() && !self.endless {
                 self.endless = true;

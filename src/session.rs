@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::{Header, Outcome, options};
+use symdpor_explore::Explorer;
 use symdpor_trace::failure::OutputChunk;
 use symdpor_trace::{Choice, End, Execution, ObjectId, Plan};
 use symdpor_worker::accesses::{self, Particulars};
@@ -93,6 +94,12 @@ impl Session {
 
     pub fn execution(&self) -> &Execution {
         &self.execution
+    }
+
+    /// What the explorer makes of the last execution. The worker is told its first guess.
+    pub fn next_plan(&mut self, explorer: &mut impl Explorer) -> Option<Plan> {
+        let Session { execution, worker, .. } = self;
+        explorer.next_guessed(execution, &mut |choices| worker.is_likely(choices))
     }
 
     pub fn trace(&self) -> &Trace {

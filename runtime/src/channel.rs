@@ -122,6 +122,23 @@ pub fn answer(outcome: Outcome) {
 
 /// Waits for a command other than the one that was answered last.
 pub fn wait_for_command() -> u32 {
+    loop {
+        if let Word::Command(command) = wait_for_word(usize::MAX) {
+            return command;
+        }
+    }
+}
+
+/// What the controller says.
+pub enum Word {
+    Command(u32),
+    /// The next plan is likely to begin with so many choices of the last execution.
+    Further(usize),
+}
+
+/// Waits for a command, or for word that the next plan is likely to begin with more than so many choices of the last execution. Who
+/// sleeps does not hear that.
+pub fn wait_for_word(choices: usize) -> Word {
     let (looks, between): (u32, fn()) = match request().waiting {
         waiting::SPINS => (4_000, core::hint::spin_loop),
         waiting::YIELDS => (4, give_way),
@@ -129,7 +146,10 @@ pub fn wait_for_command() -> u32 {
     };
     for _ in 0..looks {
         if let Some(command) = new_command() {
-            return command;
+            return Word::Command(command);
+        }
+        if let Some(further) = further().filter(|further| *further > choices) {
+            return Word::Further(further);
         }
         between();
     }
@@ -139,7 +159,7 @@ pub fn wait_for_command() -> u32 {
         atomic(&mut header.worker_sleeps).store(1, Ordering::SeqCst);
         if let Some(command) = new_command() {
             atomic(&mut header.worker_sleeps).store(0, Ordering::SeqCst);
-            return command;
+            return Word::Command(command);
         }
         futex(&raw const header.command as usize, FUTEX_WAIT, seen);
         atomic(&mut header.worker_sleeps).store(0, Ordering::SeqCst);
@@ -149,6 +169,12 @@ pub fn wait_for_command() -> u32 {
 fn give_way() {
     // SAFETY: without arguments.
     unsafe { syscall3(nr::SCHED_YIELD, 0, 0, 0) };
+}
+
+fn further() -> Option<usize> {
+    let header = header();
+    let word = atomic(&mut header.further).load(Ordering::Acquire);
+    channel::unpack_further(word, atomic(&mut header.answer).load(Ordering::Relaxed))
 }
 
 fn new_command() -> Option<u32> {

@@ -4,7 +4,7 @@
 //! what the program does, and no claim about "all executions" can be made: the first step that differs is reported and
 //! the search ends. The check is a wrapper around any explorer.
 
-use crate::explorer::{Explorer, Statistics};
+use crate::explorer::{Explorer, Likely, Statistics};
 use symdpor_trace::{Execution, Op, OpKind, PendingOp, Plan, Step, ThreadId};
 
 /// The first step that was not as before, or not as planned.
@@ -204,11 +204,15 @@ impl<E: Explorer> Explorer for Checked<E> {
     }
 
     fn next(&mut self, last: &Execution) -> Option<Plan> {
+        self.next_guessed(last, &mut |_| ())
+    }
+
+    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
         self.divergence = self.determinism.check(&self.plan, last);
         if self.divergence.is_some() {
             return None;
         }
-        let plan = self.inner.next(last)?;
+        let plan = self.inner.next_guessed(last, likely)?;
         self.plan.clone_from(&plan);
         Some(plan)
     }

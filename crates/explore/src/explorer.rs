@@ -3,6 +3,9 @@
 use crate::symmetry::Counters;
 use symdpor_trace::{End, Execution, Plan};
 
+/// Who is told a guess.
+pub type Likely<'a> = &'a mut dyn FnMut(usize);
+
 /// A search over the executions of one program. The caller runs [`Explorer::first`], then whatever
 /// [`Explorer::next`] answers to each execution, until it answers `None`: then every behaviour has been covered.
 pub trait Explorer {
@@ -11,6 +14,12 @@ pub trait Explorer {
 
     /// The plan of the next execution, after `last` came from the plan before.
     fn next(&mut self, last: &Execution) -> Option<Plan>;
+
+    /// The same. Where it takes long, `likely` is told as soon as there is a guess with how many choices of `last` the plan will begin.
+    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
+        _ = likely;
+        self.next(last)
+    }
 
     /// What has been explored so far.
     fn statistics(&self) -> Statistics;
@@ -78,6 +87,10 @@ impl<E: Explorer + ?Sized> Explorer for &mut E {
         (**self).next(last)
     }
 
+    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
+        (**self).next_guessed(last, likely)
+    }
+
     fn statistics(&self) -> Statistics {
         (**self).statistics()
     }
@@ -106,6 +119,10 @@ impl<E: Explorer + ?Sized> Explorer for Box<E> {
 
     fn next(&mut self, last: &Execution) -> Option<Plan> {
         (**self).next(last)
+    }
+
+    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
+        (**self).next_guessed(last, likely)
     }
 
     fn statistics(&self) -> Statistics {

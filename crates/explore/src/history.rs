@@ -12,6 +12,7 @@
 //! Events are kept as a stack: the search takes back the events after the point where it branches off, and the cost of
 //! adding one does not depend on how many there are.
 
+use crate::bits::Bits;
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
 use symdpor_abi::op::{Access, MAY_BE_CANCELLED, Op, OpKind, dependent};
@@ -36,40 +37,20 @@ pub struct Race {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
     thread: ThreadId,
-    /// As bits. Of threads with higher numbers nothing is known.
-    threads: [u64; 4],
+    /// Of threads that have no place there nothing is known.
+    threads: Bits,
     objects: [ObjectId; 3],
 }
 
 impl Known {
-    pub fn new(
-        thread: ThreadId,
-        threads: impl Iterator<Item = ThreadId>,
-        objects: impl Iterator<Item = ObjectId>,
-    ) -> Known {
-        let mut known = Known { thread, threads: [0; 4], objects: [ObjectId::NONE; 3] };
-        for thread in threads {
-            let word = known.threads.get_mut(thread.index() / 64);
-            _ = word.map(|bits| *bits |= 1 << (thread.index() % 64));
-        }
+    pub fn new(thread: ThreadId, threads: Bits, objects: impl Iterator<Item = ObjectId>) -> Known {
+        let mut known = Known { thread, threads, objects: [ObjectId::NONE; 3] };
         known.objects.iter_mut().zip(objects).for_each(|(room, object)| *room = object);
         known
     }
 
-    fn threads(&self) -> impl Iterator<Item = ThreadId> + use<> {
-        // The later ones first: what was created later mostly knows more.
-        self.threads.into_iter().enumerate().rev().flat_map(|(word, mut bits)| {
-            std::iter::from_fn(move || {
-                let thread = bits.checked_ilog2()?;
-                bits &= !(1 << thread);
-                Some(ThreadId((64 * word as u32 + thread) as u16))
-            })
-        })
-    }
-
     fn has(&self, thread: ThreadId) -> bool {
-        let word = self.threads.get(thread.index() / 64);
-        self.thread == thread || word.is_some_and(|bits| bits >> (thread.index() % 64) & 1 != 0)
+        self.thread == thread || self.threads.contains(thread)
     }
 }
 
@@ -410,7 +391,7 @@ impl History {
             return self.past.become_like(&self.known_past);
         }
         self.start(known.thread);
-        known.threads().for_each(|t| self.join_thread(t));
+        known.threads.iter().for_each(|t| self.join_thread(t));
         let objects = known.objects.into_iter().filter(|o| *o != ObjectId::NONE);
         objects.for_each(|o| self.join(self.objects.last_write(o)));
         if known.has(first.0) {

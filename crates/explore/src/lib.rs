@@ -15,6 +15,7 @@
 //! [`history`] (happens-before and races of the current execution, over the [`objects`] it touches).
 #![forbid(unsafe_code)]
 
+mod bits;
 mod clock;
 pub mod determinism;
 pub mod dpor;

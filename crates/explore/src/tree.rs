@@ -255,6 +255,23 @@ impl Tree {
         node.backtrack.first_outside(&node.done, &node.sleep)
     }
 
+    /// All threads that are to be explored from a node.
+    pub fn candidates(&self, position: usize) -> impl Iterator<Item = ThreadId> + '_ {
+        let node = &self.nodes[position];
+        node.backtrack.iter().filter(|t| !node.done.contains(*t) && !node.sleep.contains(*t))
+    }
+
+    /// Whether the current branch of a node has ways that are left.
+    pub fn has_more_ways(&self, position: usize) -> bool {
+        self.choices[position].alternative + 1 < self.nodes[position].alternatives
+    }
+
+    /// Whether a thread that seems to be like another was explored from a node, or sleeps there.
+    pub fn is_explored_like(&self, position: usize, seems: impl Fn(ThreadId) -> bool) -> bool {
+        let node = &self.nodes[position];
+        node.done.iter().chain(node.sleep.iter()).any(seems)
+    }
+
     /// Explores a thread from the last node next.
     pub fn take(&mut self, position: usize, thread: ThreadId) {
         let node = &mut self.nodes[position];
@@ -378,10 +395,7 @@ impl Tree {
 
     /// The last of the first `nodes` nodes that has a branch left besides the current one: all choices before it stay.
     fn kept(&self, nodes: usize) -> usize {
-        let has_more = |position: &usize| {
-            let node = &self.nodes[*position];
-            self.candidate(*position).is_some() || self.choices[*position].alternative + 1 < node.alternatives
-        };
+        let has_more = |position: &usize| self.candidate(*position).is_some() || self.has_more_ways(*position);
         (0..nodes).rev().find(has_more).unwrap_or(0)
     }
 

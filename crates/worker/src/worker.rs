@@ -13,7 +13,7 @@ use crate::watchdog::{Action, Sight, Watchdog};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::{
-    self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper, waiting,
+    further, self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper, waiting,
 };
 use symdpor_trace::{Plan, ThreadId, ThreadSet};
 
@@ -127,6 +127,15 @@ impl Worker {
             }
         }
         Err(WorkerError::TooManyReruns(RERUNS))
+    }
+
+    /// Says with how many of the last execution's choices the next plan is likely to begin, as soon as there is a better guess than the one
+    /// that came with its plan: the worker can make them in the meantime.
+    pub fn is_likely(&mut self, choices: usize) {
+        let Some(live) = self.live.as_ref().filter(|live| !live.is_spent) else { return };
+        if let Some(word) = further(choices, live.sequence) {
+            live.channel.word(Word::Further).store(word, Ordering::Release);
+        }
     }
 
     fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {

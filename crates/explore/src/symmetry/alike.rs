@@ -22,11 +22,6 @@ pub struct Branch<'a, const W: usize> {
 }
 
 impl<const W: usize> Branch<'_, W> {
-    /// Whether a thread that goes on from where the branch began before something, does so from here, too.
-    fn goes_on(&self, thread: ThreadId, origin: &Origin<W>) -> bool {
-        !self.moved.contains(thread) || origin.is_after(thread, self.history.number(thread))
-    }
-
     /// Whether what `thread` acquires in the branch it acquires from here on too, and knows what has been released by now: nobody has
     /// moved since, and objects are as they were; or the thread itself has not, and releases add up.
     fn crosses(&self, thread: ThreadId, via: &Via) -> bool {
@@ -110,8 +105,9 @@ impl<const W: usize> View<'_, W> {
         if !self.is_unknown(logged, self.exchange.thread(by)) || !self.branch.is_ahead(by, origin) {
             return false;
         }
-        let came_before = origin.after(self.branch.since, by).filter(|t| self.branch.goes_on(*t, origin));
-        if came_before.map(|t| self.exchange.thread(t)).any(|t| t == of || self.knows(t, logged)) {
+        let Branch { since, moved, history, .. } = *self.branch;
+        let came_before = origin.after_from(since, by, moved, history).exchanged(self.exchange.one, self.exchange.other);
+        if came_before.contains(of) || came_before.iter().any(|t| self.knows(t, logged)) {
             return false;
         }
         let mut through = origin.via(self.branch.since).filter(|via| self.branch.crosses(by, via));

@@ -178,6 +178,9 @@ impl<const W: usize> Past<W> {
 
     /// Whether plain accesses between two joins of a run meet others, of the branch or from before it.
     pub fn between_matters(&self, summary: &Summary, tables: &Tables<W>) -> bool {
+        if !summary.has_between() {
+            return false;
+        }
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
         let reach: Reach = summary.between(tables).collect();

@@ -143,29 +143,26 @@ impl<'a, const W: usize> LeftOut<'a, W> {
     fn exchange(&mut self, thread: ThreadId, origin: &Origin<W>, by: By) -> Origin<W> {
         let doer = self.exchange.thread(thread);
         let mut after = *self.known(doer, by);
-        let mut gone_on = [false; W];
-        let mut goes_on = |t: ThreadId| _ = gone_on.get_mut(t.index()).map(|gone_on| *gone_on = true);
-        goes_on(doer);
-        for t in origin.after(self.since, thread) {
-            if !self.moved.contains(t) || origin.is_after(t, self.history.number(t)) {
-                raise(&mut after, self.known(self.exchange.thread(t), by));
-                goes_on(self.exchange.thread(t));
-            }
+        let gone_on = origin.after_from(self.since, thread, &self.moved, self.history);
+        let mut gone_on = gone_on.exchanged(self.exchange.one, self.exchange.other);
+        for t in gone_on.iter() {
+            raise(&mut after, self.known(t, by));
         }
+        gone_on.insert(doer);
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
         let mut counts = [0; W];
-        for t in 0..self.threads {
+        for (t, (count, after)) in counts.iter_mut().zip(&mut after).take(self.threads).enumerate() {
             let here = ThreadId(t as u16);
-            counts[t] = if gone_on[t] {
-                after[t] = short(self.position + 1);
+            *count = if gone_on.contains(here) {
+                *after = short(self.position + 1);
                 let there = self.exchange.thread(here);
                 let known = origin.counts.get(there.index()).map_or(0, |count| u32::from(*count));
                 let beyond = known.saturating_sub(self.history.number(there));
                 (self.history.number(here) + beyond).min(u8::MAX.into()) as u8
             } else {
-                self.past.number_before(here, after[t] as usize)
+                self.past.number_before(here, *after as usize)
             };
         }
         let numbers = (self.history.number(doer), self.history.number(thread));

@@ -141,6 +141,11 @@ impl Locals {
         matches!((self.of(one), self.of(other)), (Some(a), Some(b)) if a.state == b.state)
     }
 
+    /// Whether two threads had the same local state before the event at `position`.
+    pub fn seem_alike(&self, one: ThreadId, other: ThreadId, position: u32) -> bool {
+        matches!((self.before(one, position), self.before(other, position)), (Some(a), Some(b)) if a == b)
+    }
+
     /// Whether two threads are twins in the state before `position`.
     pub fn twins(&mut self, one: ThreadId, other: ThreadId, position: usize) -> Twins {
         let answer = self.look(one, other, position);

@@ -448,13 +448,12 @@ impl<const W: usize> Analysis<W> {
             if origin.last <= history.number(thread) {
                 continue;
             }
-            let goes_on = |t: &ThreadId| !moved.contains(*t) || origin.is_after(*t, history.number(*t));
-            let before = origin.after(since, thread).filter(goes_on);
+            let before = origin.after_from(since, thread, &moved, history).exchanged(exchange.one, exchange.other);
             // The operation itself is no crossing: what it acquires is what is asked for.
             let crosses = |v: &Via| moved.is_empty() || v.is_growing() && !moved.contains(thread);
             let via = origin.via(since).filter(crosses).map(|v| self.past.object(v.place));
             let through = via.filter(|object| *object != op.object).map(|object| exchange.object(object));
-            let past = Known::new(exchange.thread(thread), before.map(|t| exchange.thread(t)), through);
+            let past = Known::new(exchange.thread(thread), before, through);
             history.uncovered(&exchange.op(op), &past, &first, races);
         }
         history.forget_known();

@@ -4,10 +4,12 @@
 //! happens before it, or through an object that was released before the state and acquired after it. Both are there with
 //! the twins exchanged, too.
 
+use crate::bits::Bits;
+use crate::history::History;
 use crate::symmetry::order::PlaceId;
 use crate::symmetry::past::widened;
-use symdpor_trace::ThreadId;
 use symdpor_trace::saved::{Reader, Saved};
+use symdpor_trace::{ThreadId, ThreadSet};
 
 const MAX_VIA: usize = 3;
 
@@ -63,62 +65,6 @@ pub struct Origin<const W: usize> {
 }
 
 pub type Counts<const W: usize> = [u8; W];
-
-/// The threads of which something beyond a position is known. They are looked for in groups.
-#[derive(Clone, Debug)]
-pub struct Threads<'a> {
-    after: &'a [i16],
-    position: i16,
-    /// The one that is not looked for.
-    except: ThreadId,
-    /// Those of the current group that are left, and where the next group begins.
-    bits: u32,
-    next: usize,
-}
-
-const GROUP: usize = 16;
-
-fn beyond(group: &[i16], position: i16) -> u32 {
-    group.iter().enumerate().fold(0, |bits, (t, after)| bits | u32::from(*after > position) << t)
-}
-
-impl<'a> Threads<'a> {
-    #[inline]
-    fn new(after: &'a [i16], position: i16, except: ThreadId) -> Threads<'a> {
-        Threads { after, position, except, bits: 0, next: 0 }
-    }
-
-    /// Takes up the next group.
-    #[inline]
-    fn advance(&mut self) -> bool {
-        let rest = &self.after[self.next.min(self.after.len())..];
-        self.bits = match rest.first_chunk::<GROUP>() {
-            Some(group) => beyond(group, self.position),
-            None => beyond(rest, self.position),
-        };
-        if let Some(except) = self.except.index().checked_sub(self.next).filter(|e| *e < GROUP) {
-            self.bits &= !(1 << except);
-        }
-        self.next += GROUP;
-        !rest.is_empty()
-    }
-}
-
-impl Iterator for Threads<'_> {
-    type Item = ThreadId;
-
-    #[inline]
-    fn next(&mut self) -> Option<ThreadId> {
-        while self.bits == 0 {
-            if !self.advance() {
-                return None;
-            }
-        }
-        let thread = self.next - GROUP + self.bits.trailing_zeros() as usize;
-        self.bits &= self.bits - 1;
-        Some(ThreadId(thread as u16))
-    }
-}
 
 /// The objects that a thread has acquired last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -185,12 +131,24 @@ impl<const W: usize> Origin<W> {
 
     /// The threads that an occurrence beyond `position` has certainly come after, `thread`, its own, not among them.
     #[inline]
-    pub fn after(&self, position: u32, thread: ThreadId) -> Threads<'_> {
-        Threads::new(&self.after, short(position), thread)
+    pub fn after(&self, position: u32, thread: ThreadId) -> Bits {
+        let mut threads = Bits::greater(&self.after, short(position));
+        threads.remove(thread);
+        threads
+    }
+
+    /// Those of them that go on from here, too, before it does: some threads have moved since that position.
+    #[inline]
+    pub fn after_from(&self, position: u32, thread: ThreadId, moved: &ThreadSet, history: &History) -> Bits {
+        let mut threads = self.after(position, thread);
+        if !moved.is_empty() {
+            threads.retain(|t| !moved.contains(t) || self.is_after(t, history.number(t)));
+        }
+        threads
     }
 
     /// Whether the thread, which has had so many events in a state, has certainly gone on from there before this.
-    pub fn is_after(&self, thread: ThreadId, number: u32) -> bool {
+    fn is_after(&self, thread: ThreadId, number: u32) -> bool {
         self.counts.get(thread.index()).is_some_and(|known| u32::from(*known) > number)
     }
 

@@ -118,6 +118,10 @@ impl Summary {
         self.between.iter().map(|&id| tables.access(id))
     }
 
+    pub fn has_between(&self) -> bool {
+        !self.between.is_empty()
+    }
+
     pub fn add_op<const W: usize>(
         &mut self,
         (thread, phase): (ThreadId, Phase),

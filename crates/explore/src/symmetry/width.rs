@@ -95,6 +95,11 @@ impl Symmetry {
         }
     }
 
+    /// Whether two threads had the same local state before the event at `position`: perhaps they were twins.
+    pub fn seem_alike(&self, one: ThreadId, other: ThreadId, position: usize) -> bool {
+        with!(&self.analysis, a => a.past.locals.seem_alike(one, other, position as u32))
+    }
+
     /// `depth`: how many nodes the current execution has.
     pub fn save(&self, depth: usize, into: &mut Vec<u8>) {
         with!(&self.analysis, a => {
