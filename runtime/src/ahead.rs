@@ -4,7 +4,7 @@
 //! the controller says how far the next one is likely to ([`Request::head_start`](crate::channel::Request)). So many choices of the
 //! last execution are made again at once. Then the worker waits for the plan: if that begins with them the execution goes on,
 //! otherwise memory is put back and it begins anew. Once the controller has had a first look at the execution it may say that more choices
-//! will be the same ([`Word::Further`]); then these are made too. On one CPU nothing would be gained, and it is not done.
+//! will be the same, or fewer ([`Word::Likely`]). On one CPU nothing would be gained, and it is not done.
 //!
 //! The controller may still be reading the last execution's answer meanwhile. Nothing of it changes before the next command: the header
 //! is left alone, and steps that are made again leave the same words in the trace. (If they do not, the program does not repeat
@@ -73,18 +73,21 @@ pub fn planned(step: usize) -> Option<(u16, u16)> {
 }
 
 /// Waits for the plan, and goes on with it if it begins with the choices that were made. Or for word that it will begin with more of
-/// them, and goes on with these.
+/// them, and goes on with these, or with fewer, and begins anew.
 #[cold]
 pub fn meet() {
     let ahead = AHEAD.get();
-    let most = if ahead.spoilt { 0 } else { ahead.made.saturating_sub(1) };
-    let until = if ahead.until < most { ahead.until } else { usize::MAX };
-    match channel::wait_for_word(until) {
+    match channel::wait_for_word((!ahead.spoilt).then_some(ahead.until)) {
         Word::Command(command::RUN) => {}
         Word::Command(_) => end::quit(0),
-        Word::Further(further) => {
-            ahead.until = further.min(most);
+        Word::Likely(choices) if choices > ahead.until => {
+            ahead.until = choices.min(ahead.made.saturating_sub(1)).max(ahead.until);
             return;
+        }
+        Word::Likely(choices) => {
+            // These were too many: memory is put back while the plan is not there yet.
+            (ahead.goes_on, channel::request().head_start) = (true, Some(choices));
+            cycle::leave(Outcome::Again);
         }
     }
     let (until, before) = (ahead.until, channel::request().options);

@@ -123,7 +123,7 @@ pub fn answer(outcome: Outcome) {
 /// Waits for a command other than the one that was answered last.
 pub fn wait_for_command() -> u32 {
     loop {
-        if let Word::Command(command) = wait_for_word(usize::MAX) {
+        if let Word::Command(command) = wait_for_word(None) {
             return command;
         }
     }
@@ -133,12 +133,12 @@ pub fn wait_for_command() -> u32 {
 pub enum Word {
     Command(u32),
     /// The next plan is likely to begin with so many choices of the last execution.
-    Further(usize),
+    Likely(usize),
 }
 
-/// Waits for a command, or for word that the next plan is likely to begin with more than so many choices of the last execution. Who
-/// sleeps does not hear that.
-pub fn wait_for_word(choices: usize) -> Word {
+/// Waits for a command, or, with a number of choices, for word that the next plan is likely to begin with another number of choices of the last
+/// execution. Who sleeps does not hear that.
+pub fn wait_for_word(choices: Option<usize>) -> Word {
     let (looks, between): (u32, fn()) = match request().waiting {
         waiting::SPINS => (4_000, core::hint::spin_loop),
         waiting::YIELDS => (4, give_way),
@@ -148,8 +148,10 @@ pub fn wait_for_word(choices: usize) -> Word {
         if let Some(command) = new_command() {
             return Word::Command(command);
         }
-        if let Some(further) = further().filter(|further| *further > choices) {
-            return Word::Further(further);
+        if let (Some(here), Some(likely)) = (choices, likely())
+            && here != likely
+        {
+            return Word::Likely(likely);
         }
         between();
     }
@@ -171,10 +173,10 @@ fn give_way() {
     unsafe { syscall3(nr::SCHED_YIELD, 0, 0, 0) };
 }
 
-fn further() -> Option<usize> {
+fn likely() -> Option<usize> {
     let header = header();
-    let word = atomic(&mut header.further).load(Ordering::Acquire);
-    channel::unpack_further(word, atomic(&mut header.answer).load(Ordering::Relaxed))
+    let word = atomic(&mut header.likely).load(Ordering::Acquire);
+    channel::unpack_likely(word, atomic(&mut header.answer).load(Ordering::Relaxed))
 }
 
 fn new_command() -> Option<u32> {

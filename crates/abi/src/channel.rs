@@ -216,12 +216,12 @@ impl ErrorKind {
 
 /// With how many choices of the execution that was answered last the next plan is likely to begin, with the number of that command.
 /// `None` if that is not to be said.
-pub fn further(choices: usize, sequence: u32) -> Option<u32> {
+pub fn pack_likely(choices: usize, sequence: u32) -> Option<u32> {
     (choices <= 0xffff).then_some(choices as u32 | sequence << 16)
 }
 
 /// What was meant by that, if it is about that command.
-pub fn unpack_further(word: u32, sequence: u32) -> Option<usize> {
+pub fn unpack_likely(word: u32, sequence: u32) -> Option<usize> {
     (word >> 16 == sequence & 0xffff).then_some(word as usize & 0xffff)
 }
 
@@ -261,8 +261,8 @@ pub struct Header {
     /// One more than the number of choices of this plan that the next one is likely to begin with: the worker may make them before
     /// it comes. 0: nothing is known of it.
     pub head_start: u32,
-    /// *atomic*: a better guess, once the controller has had a first look at the execution: [`further`].
-    pub further: u32,
+    /// *atomic*: a better guess, once the controller has had a first look at the execution: [`pack_likely`].
+    pub likely: u32,
     pub reserved_3: [u32; 9],
 
     // Worker to controller, what the controller waits for.

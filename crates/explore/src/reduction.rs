@@ -559,7 +559,10 @@ impl<S: Strategy> Explorer for Reduction<S> {
 
     fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
         let Some((mut inquiry, plan)) = self.inquiry.take() else {
-            let plan = self.search(last, likely);
+            let mut plan = self.search(last, likely);
+            if let Some(plan) = plan.as_mut().filter(|_| self.symmetry.is_some()) {
+                plan.kept = Some(self.likely_branch());
+            }
             return self.inquire(plan);
         };
         match inquiry.next(last) {

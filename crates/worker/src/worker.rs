@@ -13,7 +13,7 @@ use crate::watchdog::{Action, Sight, Watchdog};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::{
-    further, self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper, waiting,
+    self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, pack_likely, sleeper, waiting,
 };
 use symdpor_trace::{Plan, ThreadId, ThreadSet};
 
@@ -133,8 +133,8 @@ impl Worker {
     /// that came with its plan: the worker can make them in the meantime.
     pub fn is_likely(&mut self, choices: usize) {
         let Some(live) = self.live.as_ref().filter(|live| !live.is_spent) else { return };
-        if let Some(word) = further(choices, live.sequence) {
-            live.channel.word(Word::Further).store(word, Ordering::Release);
+        if let Some(word) = pack_likely(choices, live.sequence) {
+            live.channel.word(Word::Likely).store(word, Ordering::Release);
         }
     }
 
