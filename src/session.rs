@@ -72,6 +72,13 @@ pub struct Unexpected {
     pub message: String,
 }
 
+/// The channel's options for a plan. `bits`: those for every execution.
+fn options_of(plan: &Plan, bits: u32) -> u32 {
+    let ask = if plan.ask { options::ASK } else { 0 };
+    let stops = if plan.stops_in_vain { options::STOPS_IN_VAIN } else { 0 };
+    bits | ask | stops
+}
+
 impl Session {
     pub fn new(settings: Settings, globals: Globals, bits: u32) -> Session {
         let execution =
@@ -96,10 +103,15 @@ impl Session {
         &self.execution
     }
 
-    /// What the explorer makes of the last execution. The worker is told its first guess.
+    /// What the explorer makes of the last execution. The worker begins with its first guess.
     pub fn next_plan(&mut self, explorer: &mut impl Explorer) -> Option<Plan> {
-        let Session { execution, worker, .. } = self;
-        explorer.next_guessed(execution, &mut |choices| worker.is_likely(choices))
+        let Session { execution, worker, bits, .. } = self;
+        let plan = explorer.next_guessed(execution, &mut |plan| worker.begin(plan, options_of(plan, *bits)));
+        if plan.is_none() {
+            // Nobody waits for it. If that fails there is no worker any more, which nobody needs.
+            _ = worker.forget_begun(&mut || false);
+        }
+        plan
     }
 
     pub fn trace(&self) -> &Trace {
@@ -117,9 +129,7 @@ impl Session {
 
     pub fn run(&mut self, plan: &Plan, show: bool, stop: &mut dyn FnMut() -> bool) -> Result<Ran, WorkerError> {
         let show = if show { options::SHOW_OUTPUT } else { 0 };
-        let ask = if plan.ask { options::ASK } else { 0 };
-        let stops = if plan.stops_in_vain { options::STOPS_IN_VAIN } else { 0 };
-        let request = Request { plan, options: self.bits | show | ask | stops, watch: 0 };
+        let request = Request { plan, options: options_of(plan, self.bits) | show, watch: 0 };
         self.ended_with = None;
         match self.answer(request, stop)? {
             Answer::Done(outcome, header) if self.ended_otherwise(outcome, &header) => {

@@ -3,15 +3,14 @@
 //! While the controller looks at an execution the worker would only wait. But most plans begin like the one before, and with each
 //! the controller says how far the next one is likely to ([`Request::head_start`](crate::channel::Request)). So many choices of the
 //! last execution are made again at once. Then the worker waits for the plan: if that begins with them the execution goes on,
-//! otherwise memory is put back and it begins anew. Once the controller has had a first look at the execution it may say that more choices
-//! will be the same, or fewer ([`Word::Likely`]). On one CPU nothing would be gained, and it is not done.
+//! otherwise memory is put back and it begins anew. On one CPU nothing would be gained, and it is not done.
 //!
 //! The controller may still be reading the last execution's answer meanwhile. Nothing of it changes before the next command: the header
 //! is left alone, and steps that are made again leave the same words in the trace. (If they do not, the program does not repeat
 //! itself, and whichever execution that shows in, it is told.)
 
 use crate::cell::Global;
-use crate::channel::{self, Word};
+use crate::channel;
 use crate::cycle;
 use crate::end;
 use crate::sys::pages;
@@ -72,24 +71,13 @@ pub fn planned(step: usize) -> Option<(u16, u16)> {
     Some(unpack_choice(unsafe { *ahead.choices.add(step) }))
 }
 
-/// Waits for the plan, and goes on with it if it begins with the choices that were made. Or for word that it will begin with more of
-/// them, and goes on with these, or with fewer, and begins anew.
+/// Waits for the plan, and goes on with it if it begins with the choices that were made.
 #[cold]
 pub fn meet() {
-    let ahead = AHEAD.get();
-    match channel::wait_for_word((!ahead.spoilt).then_some(ahead.until)) {
-        Word::Command(command::RUN) => {}
-        Word::Command(_) => end::quit(0),
-        Word::Likely(choices) if choices > ahead.until => {
-            ahead.until = choices.min(ahead.made.saturating_sub(1)).max(ahead.until);
-            return;
-        }
-        Word::Likely(choices) => {
-            // These were too many: memory is put back while the plan is not there yet.
-            (ahead.goes_on, channel::request().head_start) = (true, Some(choices));
-            cycle::leave(Outcome::Again);
-        }
+    if channel::wait_for_command() != command::RUN {
+        end::quit(0);
     }
+    let ahead = AHEAD.get();
     let (until, before) = (ahead.until, channel::request().options);
     channel::accept();
     let request = channel::request();

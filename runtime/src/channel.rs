@@ -122,23 +122,6 @@ pub fn answer(outcome: Outcome) {
 
 /// Waits for a command other than the one that was answered last.
 pub fn wait_for_command() -> u32 {
-    loop {
-        if let Word::Command(command) = wait_for_word(None) {
-            return command;
-        }
-    }
-}
-
-/// What the controller says.
-pub enum Word {
-    Command(u32),
-    /// The next plan is likely to begin with so many choices of the last execution.
-    Likely(usize),
-}
-
-/// Waits for a command, or, with a number of choices, for word that the next plan is likely to begin with another number of choices of the last
-/// execution. Who sleeps does not hear that.
-pub fn wait_for_word(choices: Option<usize>) -> Word {
     let (looks, between): (u32, fn()) = match request().waiting {
         waiting::SPINS => (4_000, core::hint::spin_loop),
         waiting::YIELDS => (4, give_way),
@@ -146,12 +129,7 @@ pub fn wait_for_word(choices: Option<usize>) -> Word {
     };
     for _ in 0..looks {
         if let Some(command) = new_command() {
-            return Word::Command(command);
-        }
-        if let (Some(here), Some(likely)) = (choices, likely())
-            && here != likely
-        {
-            return Word::Likely(likely);
+            return command;
         }
         between();
     }
@@ -161,7 +139,7 @@ pub fn wait_for_word(choices: Option<usize>) -> Word {
         atomic(&mut header.worker_sleeps).store(1, Ordering::SeqCst);
         if let Some(command) = new_command() {
             atomic(&mut header.worker_sleeps).store(0, Ordering::SeqCst);
-            return Word::Command(command);
+            return command;
         }
         futex(&raw const header.command as usize, FUTEX_WAIT, seen);
         atomic(&mut header.worker_sleeps).store(0, Ordering::SeqCst);
@@ -171,12 +149,6 @@ pub fn wait_for_word(choices: Option<usize>) -> Word {
 fn give_way() {
     // SAFETY: without arguments.
     unsafe { syscall3(nr::SCHED_YIELD, 0, 0, 0) };
-}
-
-fn likely() -> Option<usize> {
-    let header = header();
-    let word = atomic(&mut header.likely).load(Ordering::Acquire);
-    channel::unpack_likely(word, atomic(&mut header.answer).load(Ordering::Relaxed))
 }
 
 fn new_command() -> Option<u32> {

@@ -214,17 +214,6 @@ impl ErrorKind {
     }
 }
 
-/// With how many choices of the execution that was answered last the next plan is likely to begin, with the number of that command.
-/// `None` if that is not to be said.
-pub fn pack_likely(choices: usize, sequence: u32) -> Option<u32> {
-    (choices <= 0xffff).then_some(choices as u32 | sequence << 16)
-}
-
-/// What was meant by that, if it is about that command.
-pub fn unpack_likely(word: u32, sequence: u32) -> Option<usize> {
-    (word >> 16 == sequence & 0xffff).then_some(word as usize & 0xffff)
-}
-
 /// Offset 0 of the channel. Words marked *atomic* are read while the other side may write them. Each side spins on a word
 /// that shares its cache line (64 bytes) with nothing but what its writer changes just before: neither disturbs the other
 /// before it is done, and one line is all that has to move.
@@ -261,9 +250,7 @@ pub struct Header {
     /// One more than the number of choices of this plan that the next one is likely to begin with: the worker may make them before
     /// it comes. 0: nothing is known of it.
     pub head_start: u32,
-    /// *atomic*: a better guess, once the controller has had a first look at the execution: [`pack_likely`].
-    pub likely: u32,
-    pub reserved_3: [u32; 9],
+    pub reserved_3: [u32; 10],
 
     // Worker to controller, what the controller waits for.
     /// *atomic*: the sequence number of the last command that was carried out.

@@ -4,7 +4,7 @@
 //! what the program does, and no claim about "all executions" can be made: the first step that differs is reported and
 //! the search ends. The check is a wrapper around any explorer.
 
-use crate::explorer::{Explorer, Likely, Statistics};
+use crate::explorer::{Explorer, Guess, Statistics};
 use symdpor_trace::{Execution, Op, OpKind, PendingOp, Plan, Step, ThreadId};
 
 /// The first step that was not as before, or not as planned.
@@ -207,12 +207,12 @@ impl<E: Explorer> Explorer for Checked<E> {
         self.next_guessed(last, &mut |_| ())
     }
 
-    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
+    fn next_guessed(&mut self, last: &Execution, guess: Guess<'_>) -> Option<Plan> {
         self.divergence = self.determinism.check(&self.plan, last);
         if self.divergence.is_some() {
             return None;
         }
-        let plan = self.inner.next_guessed(last, likely)?;
+        let plan = self.inner.next_guessed(last, guess)?;
         self.plan.clone_from(&plan);
         Some(plan)
     }

@@ -4,7 +4,7 @@ use crate::symmetry::Counters;
 use symdpor_trace::{End, Execution, Plan};
 
 /// Who is told a guess.
-pub type Likely<'a> = &'a mut dyn FnMut(usize);
+pub type Guess<'a> = &'a mut dyn FnMut(&Plan);
 
 /// A search over the executions of one program. The caller runs [`Explorer::first`], then whatever
 /// [`Explorer::next`] answers to each execution, until it answers `None`: then every behaviour has been covered.
@@ -15,9 +15,9 @@ pub trait Explorer {
     /// The plan of the next execution, after `last` came from the plan before.
     fn next(&mut self, last: &Execution) -> Option<Plan>;
 
-    /// The same. Where it takes long, `likely` is told as soon as there is a guess with how many choices of `last` the plan will begin.
-    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
-        _ = likely;
+    /// The same. Where it takes long, `guess` is told what the plan will probably be, as soon as that can be said.
+    fn next_guessed(&mut self, last: &Execution, guess: Guess<'_>) -> Option<Plan> {
+        _ = guess;
         self.next(last)
     }
 
@@ -87,8 +87,8 @@ impl<E: Explorer + ?Sized> Explorer for &mut E {
         (**self).next(last)
     }
 
-    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
-        (**self).next_guessed(last, likely)
+    fn next_guessed(&mut self, last: &Execution, guess: Guess<'_>) -> Option<Plan> {
+        (**self).next_guessed(last, guess)
     }
 
     fn statistics(&self) -> Statistics {
@@ -121,8 +121,8 @@ impl<E: Explorer + ?Sized> Explorer for Box<E> {
         (**self).next(last)
     }
 
-    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
-        (**self).next_guessed(last, likely)
+    fn next_guessed(&mut self, last: &Execution, guess: Guess<'_>) -> Option<Plan> {
+        (**self).next_guessed(last, guess)
     }
 
     fn statistics(&self) -> Statistics {

@@ -17,7 +17,7 @@
 //! chose the thread: then the rest of it is not looked at.
 
 use crate::endless::{Inquiry, Verdict};
-use crate::explorer::{Explorer, Likely, Statistics};
+use crate::explorer::{Explorer, Guess, Statistics};
 use crate::history::{History, Race};
 use crate::symmetry::rule::Rule;
 use crate::symmetry::timer::Clock;
@@ -456,19 +456,11 @@ impl<S: Strategy> Reduction<S> {
         self.nothing_but_in_vain(position)
     }
 
-    /// Where the next plan will probably branch off: in the deepest node with something left to explore that is not the like of what
-    /// has been explored there. Whether that may really be left out takes longer to say.
-    fn likely_branch(&self) -> usize {
-        let symmetry = self.symmetry.as_ref();
-        let alike = |position: usize, thread: ThreadId| {
-            let seem = |other: ThreadId| symmetry.is_some_and(|s| s.seem_alike(thread, other, position));
-            self.tree.is_explored_like(position, seem)
-        };
-        let has_more = |position: &usize| {
-            let mut candidates = self.tree.candidates(*position);
-            self.tree.has_more_ways(*position) || candidates.any(|t| !alike(*position, t))
-        };
-        (0..self.tree.depth()).rev().find(has_more).unwrap_or(0)
+    /// What the next plan will probably be: twins that were explored are left out. Whether they may be takes longer to say; without symmetry it
+    /// takes no time.
+    fn foresee(&self) -> Option<Plan> {
+        let symmetry = self.symmetry.as_ref()?;
+        self.tree.foreseen(&|position, one, other| symmetry.seem_alike(one, other, position))
     }
 
     fn analysed(&mut self, analysed: Analysed, execution: &Execution) -> Option<Plan> {
@@ -518,7 +510,7 @@ impl<S: Strategy> Reduction<S> {
         Some(first)
     }
 
-    fn search(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
+    fn search(&mut self, last: &Execution, guess: Guess<'_>) -> Option<Plan> {
         if let Some(symmetry) = &mut self.symmetry {
             symmetry.timer.next_execution();
             let started = symmetry.timer.start();
@@ -527,8 +519,8 @@ impl<S: Strategy> Reduction<S> {
         }
         let Some(waiting) = self.waiting.take() else {
             let analysed = self.analyse(last);
-            if matches!(analysed, Analysed::ToItsEnd | Analysed::Blocked) && self.symmetry.is_some() {
-                likely(self.likely_branch());
+            if matches!(analysed, Analysed::ToItsEnd | Analysed::Blocked) {
+                self.foresee().iter().for_each(|plan| guess(plan));
             }
             return self.analysed(analysed, last);
         };
@@ -557,12 +549,9 @@ impl<S: Strategy> Explorer for Reduction<S> {
         self.next_guessed(last, &mut |_| ())
     }
 
-    fn next_guessed(&mut self, last: &Execution, likely: Likely<'_>) -> Option<Plan> {
+    fn next_guessed(&mut self, last: &Execution, guess: Guess<'_>) -> Option<Plan> {
         let Some((mut inquiry, plan)) = self.inquiry.take() else {
-            let mut plan = self.search(last, likely);
-            if let Some(plan) = plan.as_mut().filter(|_| self.symmetry.is_some()) {
-                plan.kept = Some(self.likely_branch());
-            }
+            let plan = self.search(last, guess);
             return self.inquire(plan);
         };
         match inquiry.next(last) {

@@ -8,6 +8,8 @@
 //! turned out, and is told only whether it failed, so it may wake a thread earlier (whose wait on a futex found another value, say);
 //! then a step of a thread that should sleep is found in the trace, and that thread is awake from there on.
 
+mod foresee;
+
 use crate::estimate::{Effort, Estimate};
 use symdpor_abi::op::{Op, dependent};
 use symdpor_trace::saved::{Reader, Saved};
@@ -255,21 +257,9 @@ impl Tree {
         node.backtrack.first_outside(&node.done, &node.sleep)
     }
 
-    /// All threads that are to be explored from a node.
-    pub fn candidates(&self, position: usize) -> impl Iterator<Item = ThreadId> + '_ {
-        let node = &self.nodes[position];
-        node.backtrack.iter().filter(|t| !node.done.contains(*t) && !node.sleep.contains(*t))
-    }
-
     /// Whether the current branch of a node has ways that are left.
-    pub fn has_more_ways(&self, position: usize) -> bool {
+    fn has_more_ways(&self, position: usize) -> bool {
         self.choices[position].alternative + 1 < self.nodes[position].alternatives
-    }
-
-    /// Whether a thread that seems to be like another was explored from a node, or sleeps there.
-    pub fn is_explored_like(&self, position: usize, seems: impl Fn(ThreadId) -> bool) -> bool {
-        let node = &self.nodes[position];
-        node.done.iter().chain(node.sleep.iter()).any(seems)
     }
 
     /// Explores a thread from the last node next.

@@ -35,3 +35,13 @@ pub struct Plan {
     /// hint: the worker can make them while the execution is being looked at.
     pub kept: Option<usize>,
 }
+
+impl Plan {
+    /// Whether it leads to the same execution as another: hints make no difference.
+    pub fn asks_the_same(&self, other: &Plan) -> bool {
+        let Plan { choices, sleep, failed, ask, stops_in_vain, in_vain, kept: _ } = self;
+        let stops = (*ask, *stops_in_vain) == (other.ask, other.stops_in_vain);
+        let asleep = *sleep == other.sleep && *failed == other.failed && *in_vain == other.in_vain;
+        stops && asleep && *choices == other.choices
+    }
+}

@@ -22,7 +22,6 @@ pub struct Channel {
 pub enum Word {
     Command,
     ControllerSleeps,
-    Likely,
     Answer,
     WorkerSleeps,
     Heartbeat,
@@ -34,7 +33,6 @@ impl Word {
         match self {
             Word::Command => std::mem::offset_of!(Header, command),
             Word::ControllerSleeps => std::mem::offset_of!(Header, controller_sleeps),
-            Word::Likely => std::mem::offset_of!(Header, likely),
             Word::Answer => std::mem::offset_of!(Header, answer),
             Word::WorkerSleeps => std::mem::offset_of!(Header, worker_sleeps),
             Word::Heartbeat => std::mem::offset_of!(Header, heartbeat),

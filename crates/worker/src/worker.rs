@@ -13,7 +13,7 @@ use crate::watchdog::{Action, Sight, Watchdog};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use symdpor_abi::channel::{
-    self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, pack_likely, sleeper, waiting,
+    self as layout, ErrorKind, Header, Outcome, command, options, pack_choice, sleeper, waiting,
 };
 use symdpor_trace::{Plan, ThreadId, ThreadSet};
 
@@ -70,8 +70,23 @@ pub struct Worker {
     settings: Settings,
     pace: Pace,
     live: Option<Live>,
+    /// An execution that has been begun before anybody wanted it.
+    begun: Option<Begun>,
     /// Workers started so far.
     starts: u32,
+}
+
+/// What was asked for.
+struct Begun {
+    plan: Plan,
+    options: u32,
+}
+
+impl Begun {
+    /// Whether it is what is asked for now.
+    fn is(&self, request: &Request<'_>) -> bool {
+        request.watch == 0 && self.options == request.options && self.plan.asks_the_same(request.plan)
+    }
 }
 
 struct Live {
@@ -85,7 +100,7 @@ struct Live {
 impl Worker {
     /// Starts nothing yet.
     pub fn new(settings: Settings) -> Worker {
-        Worker { settings, pace: Pace::new(cpu::two_usable()), live: None, starts: 0 }
+        Worker { settings, pace: Pace::new(cpu::two_usable()), live: None, begun: None, starts: 0 }
     }
 
     pub fn starts(&self) -> u32 {
@@ -129,18 +144,43 @@ impl Worker {
         Err(WorkerError::TooManyReruns(RERUNS))
     }
 
-    /// Says with how many of the last execution's choices the next plan is likely to begin, as soon as there is a better guess than the one
-    /// that came with its plan: the worker can make them in the meantime.
-    pub fn is_likely(&mut self, choices: usize) {
-        let Some(live) = self.live.as_ref().filter(|live| !live.is_spent) else { return };
-        if let Some(word) = pack_likely(choices, live.sequence) {
-            live.channel.word(Word::Likely).store(word, Ordering::Release);
+    /// Begins an execution that will probably be asked for next. What is asked for decides: if that is another one, this one is
+    /// waited for and forgotten. Not done where the two sides take turns on one CPU: it would only cost.
+    pub fn begin(&mut self, plan: &Plan, options: u32) {
+        let fits = plan.choices.len() <= layout::PLAN_CAPACITY && self.pace.way() == waiting::SPINS;
+        let Some(live) = self.live.as_mut().filter(|live| !live.is_spent && fits && self.begun.is_none()) else { return };
+        live.send(Request { plan, options, watch: 0 }, &self.settings, command::RUN, waiting::SPINS);
+        self.begun = Some(Begun { plan: plan.clone(), options });
+    }
+
+    /// Waits for what was begun, and forgets it.
+    pub fn forget_begun(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), WorkerError> {
+        if self.begun.take().is_some()
+            && let Some(mut live) = self.live.take()
+        {
+            let answer = live.wait(self.pace.way(), self.settings.step_timeout, stop)?;
+            self.put_back(live, &answer);
+        }
+        Ok(())
+    }
+
+    /// Keeps a worker that has answered. Dropping it kills it; the next execution starts another one.
+    fn put_back(&mut self, live: Live, answer: &Answer) {
+        if let Answer::Done(outcome, header) = answer {
+            let is_spent = is_last(*outcome, header);
+            self.live = Some(Live { is_spent, ..live });
         }
     }
 
     fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
+        let is_begun = self.begun.as_ref().is_some_and(|begun| begun.is(&request));
+        if is_begun {
+            self.begun = None;
+        } else {
+            self.forget_begun(stop)?;
+        }
         let mut running = self.live.take().filter(|live| !live.is_spent);
-        if let Some(live) = &mut running {
+        if let Some(live) = running.as_mut().filter(|_| !is_begun) {
             live.send(request, &self.settings, command::RUN, self.pace.way());
         }
         let is_new = running.is_none();
@@ -151,11 +191,7 @@ impl Worker {
         if !is_new {
             self.pace.record(start.elapsed());
         }
-        // Dropping a worker kills it; the next execution starts another one.
-        if let Answer::Done(outcome, header) = &answer {
-            live.is_spent = is_last(*outcome, header);
-            self.live = Some(live);
-        }
+        self.put_back(live, &answer);
         Ok(answer)
     }
 
@@ -171,7 +207,8 @@ impl Worker {
 
     /// Lets the worker end by itself, if it does so at once.
     pub fn quit(&mut self) {
-        let Some(mut live) = self.live.take() else { return };
+        // One that still runs would not listen.
+        let Some(mut live) = self.live.take().filter(|_| self.begun.take().is_none()) else { return };
         let nothing = Request { plan: &Plan::default(), options: 0, watch: 0 };
         live.send(nothing, &self.settings, command::QUIT, waiting::NOTHING);
         live.process.wait(Duration::from_millis(500));

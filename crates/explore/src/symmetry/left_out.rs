@@ -4,10 +4,11 @@
 //! an operation of it comes after the threads, exchanged, that had gone on from here before it in the twin's branch, and knows
 //! what these know *here*. Exchanging what was known in the twin's branch claims an order that does not hold.
 
+use crate::bits::Bits;
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::origin::{After, FARTHEST, Origin, Via, short};
+use crate::symmetry::origin::{After, Counts, FARTHEST, Origin, Via, short};
 use crate::symmetry::past::Past;
 use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, ThreadId, ThreadSet};
@@ -78,8 +79,9 @@ pub struct LeftOut<'a, const W: usize> {
     moved: ThreadSet,
     /// Here.
     position: u32,
-    /// How many threads there are, of those that can be known of.
+    /// How many threads there are, of those that can be known of, and how many events each has had; as many as fit.
     threads: usize,
+    numbers: Counts<W>,
     past: &'a mut Past<W>,
     history: &'a mut History,
     notes: &'a mut Notes<W>,
@@ -93,6 +95,10 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         let moved = history.moved_since(since);
         let position = history.len() as u32;
         let threads = history.threads().min(W);
+        let mut numbers = [0; W];
+        for (t, number) in numbers.iter_mut().enumerate().take(threads) {
+            *number = history.number(ThreadId(t as u16)).min(u8::MAX.into()) as u8;
+        }
         notes.begin();
         LeftOut {
             exchange,
@@ -101,6 +107,7 @@ impl<'a, const W: usize> LeftOut<'a, W> {
             moved,
             position,
             threads,
+            numbers,
             past,
             history,
             notes,
@@ -152,19 +159,7 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
-        let mut counts = [0; W];
-        for (t, (count, after)) in counts.iter_mut().zip(&mut after).take(self.threads).enumerate() {
-            let here = ThreadId(t as u16);
-            *count = if gone_on.contains(here) {
-                *after = short(self.position + 1);
-                let there = self.exchange.thread(here);
-                let known = origin.counts.get(there.index()).map_or(0, |count| u32::from(*count));
-                let beyond = known.saturating_sub(self.history.number(there));
-                (self.history.number(here) + beyond).min(u8::MAX.into()) as u8
-            } else {
-                self.past.number_before(here, *after as usize)
-            };
-        }
+        let counts = self.counts(&mut after, origin, gone_on);
         let numbers = (self.history.number(doer), self.history.number(thread));
         // What was acquired from memory of its own was released elsewhere. If somebody has moved, who knows, except where
         // releases add up, and the thread itself has not.
@@ -178,21 +173,43 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         origin.moved((after, counts), numbers, same, (self.since, self.position))
     }
 
+    /// How many events of each thread are known of. Those that have gone on are known of up to here, and as far beyond as their
+    /// counterparts were in the twin's branch.
+    #[inline(always)]
+    fn counts(&self, after: &mut After<W>, origin: &Origin<W>, gone_on: Bits) -> Counts<W> {
+        let mut beyond = origin.counts;
+        beyond.iter_mut().zip(&self.numbers).for_each(|(known, number)| *known = known.saturating_sub(*number));
+        let (one, other) = (self.exchange.one.index(), self.exchange.other.index());
+        let pair = [one, other].map(|twin| beyond.get(twin).copied().unwrap_or(0));
+        [other, one].into_iter().zip(pair).for_each(|(twin, known)| _ = beyond.get_mut(twin).map(|room| *room = known));
+        let mut counts = [0; W];
+        let here = short(self.position + 1);
+        for t in 0..self.threads.min(W) {
+            let thread = ThreadId(t as u16);
+            counts[t] = if gone_on.contains(thread) {
+                after[t] = here;
+                self.numbers[t].saturating_add(beyond[t])
+            } else {
+                self.past.number_before(thread, after[t] as usize)
+            };
+        }
+        counts
+    }
+
     /// Adds what is known of what came before in the twin's branch, and in the other one too.
     ///
     /// It came through an object or a thread that is neither of the two: then it does there as well. Or it came from one of the two,
     /// which knew it: then what counts is what the other one knows.
+    #[inline(always)]
     fn keep(&mut self, after: &mut After<W>, origin: &Origin<W>, by: By) {
-        let (since, threads) = (short(self.since), self.threads);
+        let since = short(self.since);
         let Twins { known: [ones, others], with_own: [one, other] } = self.twins(by);
-        for (t, mine) in after[..threads].iter_mut().enumerate() {
+        // No branches: then several are done at once.
+        for t in 0..W {
             let before = origin.after[t].min(since);
-            if before <= *mine {
-                continue;
-            }
             let from_one = if before <= one[t] { others[t] } else { before };
             let from_other = if before <= other[t] { ones[t] } else { before };
-            *mine = (*mine).max(before.min(from_one).min(from_other));
+            after[t] = after[t].max(before.min(from_one).min(from_other));
         }
     }
 
