@@ -287,10 +287,11 @@ impl Search {
                 self.range(start, end, NOBODY);
             }
         });
-        let mut arenas = [(0, 0); MAX_THREADS];
-        exec.heap.used(&mut arenas);
-        for &(start, end) in arenas.iter().filter(|a| a.0 < a.1) {
-            self.heap(start, end);
+        for number in 0..exec.thread_count {
+            let (start, end) = exec.heap.used(number as usize);
+            if start < end {
+                self.heap(start, end);
+            }
         }
         for number in 0..exec.thread_count {
             if exec.threads[number as usize].is_alive() {
@@ -340,7 +341,7 @@ impl Search {
             let is_page = next - at == PAGE;
             if !is_page || !snapshot::is_barren(at) {
                 self.found = false;
-                local::for_each_word(at, next - at, |word| self.word(word));
+                self.words(at, next - at);
                 if is_page && !self.found {
                     snapshot::note_barren(at);
                 }
@@ -349,12 +350,32 @@ impl Search {
         }
     }
 
+    /// Most words are no addresses of interest: four are looked at at a time.
+    fn words(&mut self, start: usize, len: usize) {
+        let together = len & !31;
+        for at in (start..start + together).step_by(32) {
+            // SAFETY: callers name memory that is mapped, of that length, and aligned.
+            let words = unsafe { *(at as *const [u64; 4]) };
+            if words.map(may_point).into_iter().fold(false, |any, may| any | may) {
+                words.into_iter().for_each(|word| self.word(word));
+            }
+        }
+        local::for_each_word(start + together, len - together, |word| self.word(word));
+    }
+
     fn is_on_stack(&self, number: usize, address: usize) -> bool {
         let Some(slot) = pool::slot(number) else { return false };
         let mut found = pool::on_stack(number, address) && address < slot.sp;
         tls::for_each(slot.fs, |start, len| found |= (start..start + len).contains(&address));
         found
     }
+}
+
+/// Whether a word may be an address of a stack or a block.
+#[inline(always)]
+fn may_point(word: u64) -> bool {
+    let stacks = (word as usize).wrapping_sub(pool::STACKS.start) < pool::STACKS.end - pool::STACKS.start;
+    stacks | Heap::contains(word as usize)
 }
 
 #[inline(never)]

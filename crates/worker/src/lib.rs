@@ -13,6 +13,7 @@ pub mod decode;
 mod dwarf;
 pub mod error;
 pub mod footprints;
+mod guess;
 pub mod input;
 pub mod install;
 mod layout;

@@ -7,6 +7,7 @@
 use crate::channel::{Channel, Word};
 use crate::cpu;
 use crate::error::WorkerError;
+use crate::guess::Guess;
 use crate::pace::Pace;
 use crate::process::{Death, Launch, Process};
 use crate::watchdog::{Action, Sight, Watchdog};
@@ -70,23 +71,10 @@ pub struct Worker {
     settings: Settings,
     pace: Pace,
     live: Option<Live>,
-    /// An execution that has been begun before anybody wanted it.
-    begun: Option<Begun>,
+    /// An execution that may have been begun before anybody wanted it.
+    guess: Guess,
     /// Workers started so far.
     starts: u32,
-}
-
-/// What was asked for.
-struct Begun {
-    plan: Plan,
-    options: u32,
-}
-
-impl Begun {
-    /// Whether it is what is asked for now.
-    fn is(&self, request: &Request<'_>) -> bool {
-        request.watch == 0 && self.options == request.options && self.plan.asks_the_same(request.plan)
-    }
 }
 
 struct Live {
@@ -100,7 +88,7 @@ struct Live {
 impl Worker {
     /// Starts nothing yet.
     pub fn new(settings: Settings) -> Worker {
-        Worker { settings, pace: Pace::new(cpu::two_usable()), live: None, begun: None, starts: 0 }
+        Worker { settings, pace: Pace::new(cpu::two_usable()), live: None, guess: Guess::default(), starts: 0 }
     }
 
     pub fn starts(&self) -> u32 {
@@ -145,17 +133,20 @@ impl Worker {
     }
 
     /// Begins an execution that will probably be asked for next. What is asked for decides: if that is another one, this one is
-    /// waited for and forgotten. Not done where the two sides take turns on one CPU: it would only cost.
+    /// waited for and forgotten. Not done where the two sides take turns on one CPU, or where guesses are often wrong: it would only cost.
     pub fn begin(&mut self, plan: &Plan, options: u32) {
         let fits = plan.choices.len() <= layout::PLAN_CAPACITY && self.pace.way() == waiting::SPINS;
-        let Some(live) = self.live.as_mut().filter(|live| !live.is_spent && fits && self.begun.is_none()) else { return };
-        live.send(Request { plan, options, watch: 0 }, &self.settings, command::RUN, waiting::SPINS);
-        self.begun = Some(Begun { plan: plan.clone(), options });
+        let Some(live) = self.live.as_mut().filter(|live| !live.is_spent && fits && !self.guess.is_begun()) else {
+            return;
+        };
+        if self.guess.make(plan, options) {
+            live.send(Request { plan, options, watch: 0 }, &self.settings, command::RUN, waiting::SPINS);
+        }
     }
 
     /// Waits for what was begun, and forgets it.
     pub fn forget_begun(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), WorkerError> {
-        if self.begun.take().is_some()
+        if self.guess.forget()
             && let Some(mut live) = self.live.take()
         {
             let answer = live.wait(self.pace.way(), self.settings.step_timeout, stop)?;
@@ -173,10 +164,8 @@ impl Worker {
     }
 
     fn run_once(&mut self, request: Request<'_>, stop: &mut dyn FnMut() -> bool) -> Result<Answer, WorkerError> {
-        let is_begun = self.begun.as_ref().is_some_and(|begun| begun.is(&request));
-        if is_begun {
-            self.begun = None;
-        } else {
+        let is_begun = self.guess.is_right(&request);
+        if !is_begun {
             self.forget_begun(stop)?;
         }
         let mut running = self.live.take().filter(|live| !live.is_spent);
@@ -208,7 +197,7 @@ impl Worker {
     /// Lets the worker end by itself, if it does so at once.
     pub fn quit(&mut self) {
         // One that still runs would not listen.
-        let Some(mut live) = self.live.take().filter(|_| self.begun.take().is_none()) else { return };
+        let Some(mut live) = self.live.take().filter(|_| !self.guess.forget()) else { return };
         let nothing = Request { plan: &Plan::default(), options: 0, watch: 0 };
         live.send(nothing, &self.settings, command::QUIT, waiting::NOTHING);
         live.process.wait(Duration::from_millis(500));

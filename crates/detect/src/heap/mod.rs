@@ -149,12 +149,10 @@ impl Heap {
         }
     }
 
-    /// The used part of each arena; as many as there is room for.
-    pub fn used(&self, arenas: &mut [(usize, usize)]) {
-        for (thread, (arena, used)) in arenas.iter_mut().zip(&self.used).enumerate() {
-            let start = HEAP_BASE + thread * ARENA_SIZE;
-            *arena = (start, start + *used as usize * 16);
-        }
+    /// The used part of a thread's arena.
+    pub fn used(&self, thread: usize) -> (usize, usize) {
+        let start = HEAP_BASE + thread * ARENA_SIZE;
+        (start, start + self.used.get(thread).map_or(0, |used| *used as usize * 16))
     }
 
     fn not_a_block(&self, address: usize) -> HeapError {

@@ -106,7 +106,8 @@ impl<const W: usize> View<'_, W> {
             return false;
         }
         let Branch { since, moved, history, .. } = *self.branch;
-        let came_before = origin.after_from(since, by, moved, history).exchanged(self.exchange.one, self.exchange.other);
+        let came_before =
+            origin.after_from(since, by, moved, history).exchanged(self.exchange.one, self.exchange.other);
         if came_before.contains(of) || came_before.iter().any(|t| self.knows(t, logged)) {
             return false;
         }
