@@ -177,21 +177,25 @@ impl<'a, const W: usize> LeftOut<'a, W> {
     /// counterparts were in the twin's branch.
     #[inline(always)]
     fn counts(&self, after: &mut After<W>, origin: &Origin<W>, gone_on: Bits) -> Counts<W> {
-        let mut beyond = origin.counts;
-        beyond.iter_mut().zip(&self.numbers).for_each(|(known, number)| *known = known.saturating_sub(*number));
         let (one, other) = (self.exchange.one.index(), self.exchange.other.index());
-        let pair = [one, other].map(|twin| beyond.get(twin).copied().unwrap_or(0));
-        [other, one].into_iter().zip(pair).for_each(|(twin, known)| _ = beyond.get_mut(twin).map(|room| *room = known));
+        let mut beyond = [0; W];
+        for t in 0..W {
+            beyond[t] = origin.counts[t].saturating_sub(self.numbers[t]);
+        }
+        if one < W && other < W {
+            beyond.swap(one, other);
+        } else {
+            // Of the one that is not tracked nothing is known.
+            [one, other].into_iter().for_each(|twin| _ = beyond.get_mut(twin).map(|known| *known = 0));
+        }
         let mut counts = [0; W];
+        for (t, (count, after)) in counts.iter_mut().zip(&*after).enumerate().take(self.threads) {
+            *count = self.past.number_before(ThreadId(t as u16), *after as usize);
+        }
         let here = short(self.position + 1);
-        for t in 0..self.threads.min(W) {
-            let thread = ThreadId(t as u16);
-            counts[t] = if gone_on.contains(thread) {
-                after[t] = here;
-                self.numbers[t].saturating_add(beyond[t])
-            } else {
-                self.past.number_before(thread, after[t] as usize)
-            };
+        for t in gone_on.iter().map(ThreadId::index).filter(|t| *t < W) {
+            after[t] = here;
+            counts[t] = self.numbers[t].saturating_add(beyond[t]);
         }
         counts
     }
@@ -204,11 +208,11 @@ impl<'a, const W: usize> LeftOut<'a, W> {
     fn keep(&mut self, after: &mut After<W>, origin: &Origin<W>, by: By) {
         let since = short(self.since);
         let Twins { known: [ones, others], with_own: [one, other] } = self.twins(by);
-        // No branches: then several are done at once.
+        // Without branches, so that several threads are done at once: what did not come from a twin is no bound.
+        let bound = |known: i16, is_free: bool| known | -i16::from(is_free) & FARTHEST;
         for t in 0..W {
             let before = origin.after[t].min(since);
-            let from_one = if before <= one[t] { others[t] } else { before };
-            let from_other = if before <= other[t] { ones[t] } else { before };
+            let (from_one, from_other) = (bound(others[t], before > one[t]), bound(ones[t], before > other[t]));
             after[t] = after[t].max(before.min(from_one).min(from_other));
         }
     }
