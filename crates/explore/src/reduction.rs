@@ -520,7 +520,7 @@ impl<S: Strategy> Reduction<S> {
         let Some(waiting) = self.waiting.take() else {
             let analysed = self.analyse(last);
             if matches!(analysed, Analysed::ToItsEnd | Analysed::Blocked) {
-                self.foresee().iter().for_each(|plan| guess(plan));
+                self.foresee().iter().for_each(guess);
             }
             return self.analysed(analysed, last);
         };

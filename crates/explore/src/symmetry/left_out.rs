@@ -178,10 +178,8 @@ impl<'a, const W: usize> LeftOut<'a, W> {
     #[inline(always)]
     fn counts(&self, after: &mut After<W>, origin: &Origin<W>, gone_on: Bits) -> Counts<W> {
         let (one, other) = (self.exchange.one.index(), self.exchange.other.index());
-        let mut beyond = [0; W];
-        for t in 0..W {
-            beyond[t] = origin.counts[t].saturating_sub(self.numbers[t]);
-        }
+        let mut beyond = origin.counts;
+        beyond.iter_mut().zip(&self.numbers).for_each(|(known, number)| *known = known.saturating_sub(*number));
         if one < W && other < W {
             beyond.swap(one, other);
         } else {
