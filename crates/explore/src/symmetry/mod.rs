@@ -42,6 +42,7 @@ use past::Past;
 use rule::Rule;
 use std::rc::Rc;
 use summary::Summary;
+use symdpor_abi::op::Access;
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
 use tables::Tables;
 pub use width::Symmetry;
@@ -449,10 +450,11 @@ impl<const W: usize> Analysis<W> {
                 continue;
             }
             let before = origin.after_from(since, thread, &moved, history).exchanged(exchange.one, exchange.other);
-            // The operation itself is no crossing: what it acquires is what is asked for.
             let crosses = |v: &Via| moved.is_empty() || v.is_growing() && !moved.contains(thread);
             let via = origin.via(since).filter(crosses).map(|v| self.past.object(v.place));
-            let through = via.filter(|object| *object != op.object).map(|object| exchange.object(object));
+            // The operation itself is no crossing: what it acquires is what is asked for. Who releases has acquired before.
+            let releases = matches!(op.access(), Some(Access::Release | Access::SharedRelease));
+            let through = via.filter(|object| *object != op.object || releases).map(|object| exchange.object(object));
             let past = Known::new(exchange.thread(thread), before, through);
             history.uncovered(&exchange.op(op), &past, &first, races);
         }
