@@ -11,7 +11,7 @@
 mod foresee;
 
 use crate::estimate::{Effort, Estimate};
-use symdpor_abi::op::{Op, dependent};
+use symdpor_abi::op::{Op, OpKind, dependent};
 use symdpor_trace::saved::{Reader, Saved};
 use symdpor_trace::{Choice, End, Plan, Step, ThreadId, ThreadSet, saved};
 
@@ -61,6 +61,15 @@ impl Node {
     fn sleeps_by_inheritance(&self, thread: ThreadId) -> bool {
         self.sleep.contains(thread) && !self.done.contains(thread)
     }
+}
+
+/// Whether an event changes all that an operation touches which its thread does come what may, or at least tries to.
+fn changes_all_of(op: &Op, event: &Op) -> bool {
+    let certain = matches!(op.kind, OpKind::MutexLock | OpKind::RwRead | OpKind::RwWrite)
+        || matches!(op.kind, OpKind::AtomicLoad | OpKind::AtomicStore | OpKind::AtomicRmw);
+    let changes =
+        |(object, mask, _)| event.accesses().any(|(o, m, access)| o == object && m & mask == mask && access.changes());
+    certain && op.only_access().is_some_and(changes)
 }
 
 pub struct Tree {
@@ -304,6 +313,9 @@ impl Tree {
     /// Has `thread` run from a node, or whoever can run if it cannot, be it that it would come round in vain, or has been explored
     /// from a node above.
     pub fn require(&mut self, position: usize, thread: ThreadId) {
+        if self.sleeps_for_race(position, thread) {
+            return;
+        }
         let explored = self.sleeps_in_vain(position, thread);
         let node = &mut self.nodes[position];
         if node.enabled.contains(thread) && !node.sleeps_by_inheritance(thread) && !explored {
@@ -312,6 +324,16 @@ impl Tree {
         } else {
             node.backtrack.union_with(&node.enabled);
         }
+    }
+
+    /// Whether it is what a thread sleeps for in a node that would have raced with the node's event, in a branch that was left out. If
+    /// the event changes all that this operation touches, none of the thread's later ones can race with the event: they come after the
+    /// operation, which comes after the event. Nor does anything have to come before the operation: whatever it depends on
+    /// depends on the event. So it can go first, and what begins with it has been explored.
+    fn sleeps_for_race(&self, position: usize, thread: ThreadId) -> bool {
+        let Some(event) = self.nodes[position].op else { return false };
+        let mut asleep = self.sleepers_of(position).filter(|s| s.thread == thread && !s.in_vain);
+        asleep.any(|s| changes_all_of(&s.op, &event))
     }
 
     /// An execution has ended, in the last node's branch. One that came back to a state must not keep threads that it ran past from
