@@ -473,6 +473,9 @@ impl History {
             }
             // An atomic section may take and release what it likes.
             self.race_with(thread, self.global, races);
+            if op.kind == OpKind::RwWrite {
+                self.race_after_other_readers(thread, op, &candidates, races);
+            }
             candidates.iter().for_each(|&event| self.join(event));
         } else if op.is_on_channels() {
             self.race_before_enabling(thread, op, enabled, races);
@@ -487,6 +490,30 @@ impl History {
             }
         }
         self.candidates = candidates;
+    }
+
+    /// A writer can come before one reader and yet after others that have released the lock meanwhile. That begins with these, not with
+    /// the writer: it may be that the one has been explored, and the other not.
+    fn race_after_other_readers(&mut self, thread: ThreadId, op: &Op, candidates: &[u32], races: &mut Vec<Race>) {
+        let mut before = Past::default();
+        before.become_like(&self.past);
+        let readers: Vec<u32> = self.objects.acquisitions(op).collect();
+        for reader in readers {
+            for &release in candidates {
+                let releases = |e: &Event| e.op.access() == Some(Access::SharedRelease);
+                if self.events.get(release as usize).is_some_and(releases) && !self.is_before(reader, release) {
+                    self.join(release);
+                }
+            }
+            self.race_with(thread, reader, races);
+            self.past.become_like(&before);
+        }
+    }
+
+    /// Whether an event happens before another one, which is later.
+    fn is_before(&self, earlier: u32, later: u32) -> bool {
+        let (of, event) = (self.events[earlier as usize].thread, &self.events[later as usize]);
+        event.thread == of || self.clocks.get(event.clock).get(of.index()).is_some_and(|known| *known > earlier)
     }
 
     /// An event before which the thread stood at this operation and could not go on has let it go on, or kept others from it:

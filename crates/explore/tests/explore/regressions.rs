@@ -41,6 +41,14 @@ fn the_thread_to_add_is_asleep() {
     assert_complete(&fork_join(&workers));
 }
 
+/// The writer comes before one reader and after the other. Where the writer sleeps, that is still to be explored.
+#[test]
+fn a_writer_between_two_readers() {
+    let main = vec![Create(1, 0), Create(2, 2), WriteLock(0)];
+    let codes = vec![main, vec![Load(0, X), ReadLock(0)], vec![ReadLock(0), RwUnlock(0)]];
+    assert_complete(&Program { codes, recursive: 0 });
+}
+
 /// A third thread decides whether another's access happens at all.
 #[test]
 fn a_third_thread() {
