@@ -23,9 +23,12 @@ struct State {
     known: u16,
     /// Those that have been told of since they came there, and whose stacks nobody else knew then: that is still so.
     told: ThreadBits,
+    /// What those are, the blocks that only they have by their content.
+    own: [[u64; 2]; MAX_THREADS],
 }
 
-static STATE: Global<State> = Global::new(State { locals: [NONE; MAX_THREADS], known: 0, told: ThreadBits::EMPTY });
+static STATE: Global<State> =
+    Global::new(State { locals: [NONE; MAX_THREADS], known: 0, told: ThreadBits::EMPTY, own: [NONE; MAX_THREADS] });
 
 pub fn reset() {
     let state = STATE.get();
@@ -83,11 +86,25 @@ pub fn tell(newcomers: &[u16]) {
     }
 }
 
+/// Whether a thread is like one that sleeps, as far as has been told: what it would do has then been explored, most likely.
+pub fn is_like_a_sleeper(number: u16) -> bool {
+    let (state, exec) = (STATE.get(), exec::get());
+    if !state.told.contains(number) {
+        return false;
+    }
+    let own = state.own[number as usize];
+    let alike = |n: u16| state.told.contains(n) && state.own[n as usize] == own;
+    let words = ThreadBits::words_for(exec.thread_count);
+    exec.asleep.find(0, words, &ThreadBits::EMPTY, alike).is_some()
+}
+
 /// Puts a record of memory among the footprints.
 pub fn record(words: &[u64]) {
     let [first, rest @ ..] = words else { return };
     if first & 0xff == THREAD && first >> 24 & 1 != 0 {
-        STATE.get().told.insert((first >> 8) as u16);
+        let (state, number) = (STATE.get(), (first >> 8) as u16);
+        state.told.insert(number);
+        state.own[number as usize % MAX_THREADS] = rest.try_into().unwrap_or(NONE);
     }
     match rest {
         [a] => footprint::write(&[first + OF_MEMORY, *a]),

@@ -5,6 +5,7 @@
 //! plan's choices, then the default rule (`symdpor_trace::plan`), and keeps the sleep set it was given.
 
 use crate::ahead;
+use crate::alike;
 use crate::cell::Global;
 use crate::channel;
 use crate::cond;
@@ -417,14 +418,18 @@ fn default_thread(words: usize) -> u16 {
     if let Some(next) = vain::next(&run.enabled, words) {
         return next;
     }
-    if run.enabled.contains(me) && !exec.asleep.contains(me) && !yields(me) {
+    let goes_on = run.enabled.contains(me) && !exec.asleep.contains(me) && !yields(me);
+    if goes_on && !alike::is_like_a_sleeper(me) {
         return me;
     }
-    // First those that did not just give way, beginning after the running one if that yields; then anyone.
+    // First those that did not just give way, beginning after the running one if that yields; of them, first those that are like
+    // no sleeping thread. Then anyone.
     let after = if yields(me) { me + 1 } else { 0 };
     let ready = |from| run.enabled.find(from, words, &exec.asleep, |n| !yields(n));
+    let fresh = |from| run.enabled.find(from, words, &exec.asleep, |n| !yields(n) && !alike::is_like_a_sleeper(n));
     let anyone = |from| run.enabled.find(from, words, &exec.asleep, |_| true);
-    match ready(after).or_else(|| ready(0)).or_else(|| anyone(after)).or_else(|| anyone(0)) {
+    let first = fresh(after).or_else(|| fresh(0)).or(goes_on.then_some(me));
+    match first.or_else(|| ready(after)).or_else(|| ready(0)).or_else(|| anyone(after)).or_else(|| anyone(0)) {
         Some(next) => next,
         None => end::finish(Outcome::SleepBlocked),
     }

@@ -13,6 +13,7 @@ pub struct Choice {
 /// The first choices of an execution. After them the *default rule* chooses among the enabled threads that do not sleep:
 /// the thread of the last step if it is among them and has not yielded in it; otherwise the lowest-numbered
 /// one above the thread of the last step after a yield, and the lowest-numbered one in all other cases. Alternative 0.
+/// Threads that are told to be like one that sleeps come last: to run them is redundant, most likely.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
     pub choices: Vec<Choice>,

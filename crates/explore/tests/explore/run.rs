@@ -208,8 +208,16 @@ impl Run<'_> {
         };
         let ready: ThreadSet = awake.iter().filter(|t| !limited(t)).collect();
         let awake = if ready.is_empty() { awake } else { ready };
+        let fresh: ThreadSet = awake.iter().filter(|t| !self.is_like_a_sleeper(*t)).collect();
+        let awake = if fresh.is_empty() { awake } else { fresh };
         let thread = default_choice(&awake, self.steps.last().map(|s| (s.thread, &s.op)))?;
         Some(Choice { thread, alternative: 0 })
+    }
+
+    fn is_like_a_sleeper(&self, thread: ThreadId) -> bool {
+        let local = |t: ThreadId| local::state(&self.state, self.table, t.index());
+        let mut asleep = self.sleep.iter().filter(|t| *t != ThreadId::MAIN);
+        thread != ThreadId::MAIN && local(thread).is_known() && asleep.any(|t| local(t) == local(thread))
     }
 
     fn step(&mut self, choice: Choice, enabled: ThreadSet) -> Option<Stop> {
