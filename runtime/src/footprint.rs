@@ -30,7 +30,23 @@ struct State {
     /// Who has come to its next operation in the step under way.
     left: [u16; MOST_LEFT],
     left_count: usize,
+    fences: [Fence; MOST_FENCES],
+    fence_count: usize,
 }
+
+/// A fence of the step under way.
+#[derive(Clone, Copy)]
+struct Fence {
+    thread: u16,
+    order: u8,
+    /// How many accesses had been logged by then.
+    added: u32,
+    several: bool,
+}
+
+/// So many of a thread are told apart in one step, and so many there are of all.
+const FENCES_EACH: usize = 4;
+const MOST_FENCES: usize = FENCES_EACH * MOST_LEFT;
 
 /// A step's own thread, and one that it has created. More of them are asked for if they are needed.
 const MOST_LEFT: usize = 4;
@@ -45,6 +61,8 @@ const BEGINNING: State = State {
     result: None,
     left: [0; MOST_LEFT],
     left_count: 0,
+    fences: [Fence { thread: 0, order: 0, added: 0, several: false }; MOST_FENCES],
+    fence_count: 0,
 };
 
 static STATE: Global<State> = Global::new(BEGINNING);
@@ -96,12 +114,45 @@ pub fn end_step() {
         return;
     }
     state.ended = state.begun;
+    fences();
     accesses();
     leave_local(exec::get().current);
     let left = core::mem::take(&mut state.left_count);
     alike::tell(&state.left[..left]);
     let (identified, result) = (core::mem::take(&mut state.identified), state.result.take());
     write(&[footprint::END | (identified as u64) << 8 | (result.is_some() as u64) << 9, result.unwrap_or(0) as u64]);
+}
+
+/// The running thread has executed a fence.
+pub fn fence(order: u8) {
+    if !is_new() {
+        return;
+    }
+    let (state, thread) = (STATE.get(), exec::get().current);
+    let own = state.fences[..state.fence_count].iter_mut().filter(|f| f.thread == thread);
+    match own.enumerate().last() {
+        Some((i, last)) if i + 1 == FENCES_EACH => last.several = true,
+        _ => {
+            if let Some(room) = state.fences.get_mut(state.fence_count) {
+                *room = Fence { thread, order, added: races::detector().log().added(), several: false };
+                state.fence_count += 1;
+            }
+        }
+    }
+}
+
+fn fences() {
+    let state = STATE.get();
+    let added = races::detector().log().added();
+    for fence in &state.fences[..core::mem::take(&mut state.fence_count)] {
+        let (first, last) = (fence.added == 0, fence.added == added);
+        write(&[footprint::FENCE
+            | (fence.thread as u64) << 8
+            | (fence.order as u64) << 24
+            | (first as u64) << 32
+            | (last as u64) << 33
+            | (fence.several as u64) << 34]);
+    }
 }
 
 fn accesses() {

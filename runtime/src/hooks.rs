@@ -4,6 +4,7 @@ use crate::access;
 use crate::atomics;
 use crate::author;
 use crate::exec;
+use crate::footprint;
 use crate::races;
 use crate::snapshot;
 use crate::spin;
@@ -169,6 +170,7 @@ unsafe extern "C" fn atomic_after(_address: usize, _shape: u32, _success: u32) {
 extern "C" fn fence(order: u32, _site: usize) {
     if snapshot::is_taken() {
         races::detector().fence(exec::get().current, order as u8);
+        footprint::fence(order as u8);
     }
 }
 

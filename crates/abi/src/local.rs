@@ -78,6 +78,9 @@ pub mod footprint {
     pub const END: u64 = 3;
     /// 4; then the object at its beginning and the length in bytes: a heap block that was allocated.
     pub const BLOCK: u64 = 4;
+    /// 16 | thread << 8 | order << 24 | first << 32 | last << 33 | several << 34: a fence, and whether no plain access of the step comes
+    /// before it, and none after it. Or it stands for several, of whatever order.
+    pub const FENCE: u64 = 16;
     /// Added to the kinds of [`memory`](super::memory): what threads have to themselves that are alike after the step.
     pub const OF_MEMORY: u64 = 4;
 }

@@ -20,17 +20,18 @@ pub struct AccessLog {
     on: bool,
     len: usize,
     full: bool,
+    added: u32,
     entries: [Logged; CAPACITY],
 }
 
 impl AccessLog {
     pub const fn new() -> AccessLog {
         let nothing = Logged { thread: 0, granule: 0, granules: 0, mask: 0, write: false };
-        AccessLog { on: false, len: 0, full: false, entries: [nothing; CAPACITY] }
+        AccessLog { on: false, len: 0, full: false, added: 0, entries: [nothing; CAPACITY] }
     }
 
     pub fn switch(&mut self, on: bool) {
-        (self.on, self.len, self.full) = (on, 0, false);
+        (self.on, self.len, self.full, self.added) = (on, 0, false, 0);
     }
 
     #[inline]
@@ -39,7 +40,12 @@ impl AccessLog {
     }
 
     pub fn clear(&mut self) {
-        (self.len, self.full) = (0, false);
+        (self.len, self.full, self.added) = (0, false, 0);
+    }
+
+    /// How often something was added, joined to another entry or not: between two moments without an access it is the same.
+    pub fn added(&self) -> u32 {
+        self.added
     }
 
     /// Whether there were more accesses than it holds.
@@ -53,6 +59,7 @@ impl AccessLog {
 
     pub fn add(&mut self, thread: u16, granule: usize, mask: u8, write: bool) {
         let thread = thread % MAX_THREADS as u16;
+        self.added = self.added.saturating_add(1);
         // Loops read here and write there in turn.
         let recent = self.len.saturating_sub(4);
         let entries = self.entries.iter_mut().take(self.len).skip(recent).rev();

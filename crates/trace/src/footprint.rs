@@ -63,10 +63,24 @@ pub struct Footprint {
     pub locals_end: u32,
     pub blocks_end: u32,
     pub memory_end: u32,
+    pub fences_end: u32,
     /// The thread has asked who it is, or has been told apart from others otherwise.
     pub identified: bool,
     /// For a join whose result is used: the result.
     pub result: Option<u64>,
+}
+
+/// A fence between two operations of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fence {
+    pub thread: ThreadId,
+    /// As of an operation.
+    pub order: u8,
+    /// No plain access of the same step comes before it, or none after it.
+    pub first: bool,
+    pub last: bool,
+    /// It stands for several, of whatever order.
+    pub several: bool,
 }
 
 /// Of the steps of an execution from `first` on; those before are as they were.
@@ -81,6 +95,7 @@ pub struct Footprints {
     pub blocks: Vec<(ObjectId, u64)>,
     /// What threads that are alike after a step have to themselves then.
     pub memory: Vec<ThreadMemory>,
+    pub fences: Vec<Fence>,
 }
 
 impl Footprints {
@@ -120,6 +135,13 @@ impl Footprints {
         self.memory.get(start as usize..self.steps[i].memory_end as usize).unwrap_or(&[])
     }
 
+    /// The fences of the step at `position`, in their order.
+    pub fn fences(&self, position: usize) -> &[Fence] {
+        let Some(i) = self.index(position) else { return &[] };
+        let start = if i == 0 { 0 } else { self.steps[i - 1].fences_end };
+        self.fences.get(start as usize..self.steps[i].fences_end as usize).unwrap_or(&[])
+    }
+
     pub fn clear(&mut self) {
         self.first = 0;
         self.steps.clear();
@@ -127,12 +149,14 @@ impl Footprints {
         self.locals.clear();
         self.blocks.clear();
         self.memory.clear();
+        self.fences.clear();
     }
 
     /// Ends a step whose accesses and local states have been added.
     pub fn end_step(&mut self, identified: bool, result: Option<u64>) {
         let (accesses_end, locals_end) = (self.accesses.len() as u32, self.locals.len() as u32);
         let (blocks_end, memory_end) = (self.blocks.len() as u32, self.memory.len() as u32);
-        self.steps.push(Footprint { accesses_end, locals_end, blocks_end, memory_end, identified, result });
+        let fences_end = self.fences.len() as u32;
+        self.steps.push(Footprint { accesses_end, locals_end, blocks_end, memory_end, fences_end, identified, result });
     }
 }

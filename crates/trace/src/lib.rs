@@ -15,7 +15,7 @@ pub mod value;
 pub use execution::{End, Execution, PendingOp, Step};
 pub use failure::{Failure, FailureKind, Location};
 pub use file::TraceFile;
-pub use footprint::{Footprint, Footprints, LocalState, PlainAccess, ThreadMemory};
+pub use footprint::{Fence, Footprint, Footprints, LocalState, PlainAccess, ThreadMemory};
 pub use plan::{Choice, Plan};
 pub use symdpor_abi::object::ObjectId;
 pub use symdpor_abi::op::{Access, NO_THREAD, Op, OpKind, TRIED};

@@ -7,7 +7,7 @@
 //!
 //! [`saved!`](crate::saved!) names every field of a record; a field that is added later and not named does not compile.
 
-use crate::{Choice, End, Execution, Footprint, Footprints, LocalState, PendingOp, PlainAccess, Plan, Step};
+use crate::{Choice, End, Execution, Fence, Footprint, Footprints, LocalState, PendingOp, PlainAccess, Plan, Step};
 use crate::{ThreadId, ThreadMemory};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -293,8 +293,9 @@ saved!(Step { thread, op, alternatives, alternative, enabled });
 saved!(PendingOp { thread, op, enabled });
 saved!(PlainAccess { thread, object, granules, mask, write });
 saved!(ThreadMemory { thread, local, stack, blocks });
-saved!(Footprint { accesses_end, locals_end, blocks_end, memory_end, identified, result });
-saved!(Footprints { first, steps, accesses, locals, blocks, memory });
+saved!(Fence { thread, order, first, last, several });
+saved!(Footprint { accesses_end, locals_end, blocks_end, memory_end, fences_end, identified, result });
+saved!(Footprints { first, steps, accesses, locals, blocks, memory, fences });
 saved!(Execution { steps, pending, end, footprints, memory });
 
 #[cfg(test)]

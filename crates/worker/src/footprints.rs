@@ -6,7 +6,7 @@ use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{self as layout, Header};
 use symdpor_abi::local::{footprint, memory};
 use symdpor_abi::object::ObjectId;
-use symdpor_trace::{Footprints, LocalState, PlainAccess, ThreadId, ThreadMemory};
+use symdpor_trace::{Fence, Footprints, LocalState, PlainAccess, ThreadId, ThreadMemory};
 
 /// Reads the footprints of the steps from `first` on.
 pub fn read(channel: &Channel, header: &Header, first: usize, prints: &mut Footprints) -> Result<(), Damaged> {
@@ -39,6 +39,13 @@ fn record(reader: &mut Reader<'_>, prints: &mut Footprints) -> Result<(), Damage
             prints.locals.push((thread(word)?, local));
         }
         footprint::BLOCK => prints.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
+        footprint::FENCE => prints.fences.push(Fence {
+            thread: thread(word)?,
+            order: (word >> 24) as u8,
+            first: word >> 32 & 1 != 0,
+            last: word >> 33 & 1 != 0,
+            several: word >> 34 & 1 != 0,
+        }),
         kind if kind > footprint::OF_MEMORY => {
             let of_memory = word - footprint::OF_MEMORY;
             memory_record(of_memory, reader, &mut prints.memory)?;

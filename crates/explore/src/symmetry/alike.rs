@@ -2,7 +2,7 @@
 
 use crate::history::History;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::order::{Clock, PlaceId};
+use crate::symmetry::order::{Clock, PlaceId, join};
 use crate::symmetry::origin::{Origin, Via};
 use crate::symmetry::past::{Logged, Past};
 use crate::symmetry::reach::Reach;
@@ -54,6 +54,8 @@ impl<const W: usize> Past<W> {
         let view = View { past: self, branch, exchange, rule, known_now, reach };
         view.unchanged(twin, &known_then, thread, &view.known_now)
             && view.unchanged(thread, &self.most.clock(thread), twin, &self.least.clock(twin))
+            && view.fences_unchanged(twin, thread)
+            && view.fences_unchanged(thread, twin)
     }
 }
 
@@ -70,10 +72,29 @@ struct View<'a, const W: usize> {
 impl<const W: usize> View<'_, W> {
     /// No access that `before` knows of and `after` does not would race in the branch.
     fn unchanged(&self, before: ThreadId, known: &Clock<W>, after: ThreadId, known_after: &Clock<W>) -> bool {
+        let Past { most, least, .. } = self.past;
+        let upper = |of| if of == before { u32::MAX } else { most.component(known, of) };
+        let lower = |of| if of == after { u32::MAX } else { least.component(known_after, of) };
+        self.none_races(upper, lower)
+    }
+
+    /// The same for what the next fence of the one acquires, and for what its last one lets it release.
+    fn fences_unchanged(&self, before: ThreadId, after: ThreadId) -> bool {
+        let Past { most, least, .. } = self.past;
+        let (then, now) = (most.fences_of(before), least.fences_of(after));
+        let mut acquired = least.clock(after);
+        join(&mut acquired, &now.seen);
+        [(&then.seen, &acquired), (&then.released, &now.released)].into_iter().all(|(known, known_after)| {
+            let nothing = known.iter().all(|epoch| *epoch == 0);
+            nothing || self.none_races(|of| most.component(known, of), |of| least.component(known_after, of))
+        })
+    }
+
+    /// No access between two epochs of its thread would race in the branch.
+    fn none_races(&self, upper: impl Fn(ThreadId) -> u32, lower: impl Fn(ThreadId) -> u32) -> bool {
         for (t, log) in self.past.accesses.iter().enumerate() {
             let of = ThreadId(t as u16);
-            let upper = if of == before { u32::MAX } else { self.past.most.component(known, of) };
-            let lower = if of == after { u32::MAX } else { self.past.least.component(known_after, of) };
+            let (upper, lower) = (upper(of), lower(of));
             if upper <= lower {
                 continue;
             }

@@ -8,6 +8,7 @@ use crate::bits::Bits;
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
+use crate::symmetry::order::after_epoch;
 use crate::symmetry::origin::{After, Counts, FARTHEST, Origin, Via, short};
 use crate::symmetry::past::Past;
 use crate::symmetry::tables::{OriginId, Tables};
@@ -159,16 +160,15 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
+        self.acquire(&mut after, thread, origin);
         let counts = self.counts(&mut after, origin, gone_on);
         let numbers = (self.history.number(doer), self.history.number(thread));
-        // What was acquired from memory of its own was released elsewhere. If somebody has moved, who knows, except where
-        // releases add up, and the thread itself has not.
+        // What was acquired from memory of its own was released elsewhere.
         let (exchange, order) = (self.exchange, &self.past.least);
-        let (stays, waits) = (self.moved.is_empty(), !self.moved.contains(thread));
         let same = |via: &Via| {
             let object = order.object(via.place);
             let renamed = exchange.concerns(object) && exchange.object(object) != object;
-            !renamed && (stays || waits && via.is_growing())
+            !renamed && self.crosses(thread, via)
         };
         origin.moved((after, counts), numbers, same, (self.since, self.position))
     }
@@ -196,6 +196,23 @@ impl<'a, const W: usize> LeftOut<'a, W> {
             counts[t] = self.numbers[t].saturating_add(beyond[t]);
         }
         counts
+    }
+
+    /// Whether what `thread` acquires in the twin's branch is acquired in the other one too, as it has been released by now. If somebody
+    /// has moved, who knows, except where releases add up, and the thread itself has not.
+    fn crosses(&self, thread: ThreadId, via: &Via) -> bool {
+        self.moved.is_empty() || via.is_growing() && !self.moved.contains(thread)
+    }
+
+    /// Adds what has been released by now to the objects that are acquired in the other branch.
+    ///
+    /// In the twin's branch another may have released it: there it is what the twin knew of the other, and here the other way round.
+    fn acquire(&self, after: &mut After<W>, thread: ThreadId, origin: &Origin<W>) {
+        for via in origin.via(self.since).filter(|via| self.crosses(thread, via)) {
+            if let Some(released) = self.past.least.released_to(via.place, |object| self.exchange.object(object)) {
+                raise(after, &released.map(|epoch| short(after_epoch(epoch))));
+            }
+        }
     }
 
     /// Adds what is known of what came before in the twin's branch, and in the other one too.

@@ -2,8 +2,11 @@
 //! above.
 //!
 //! The race detector in the runtime decides by the declared memory orders, fences included, which this does not repeat exactly.
-//! [`Bound::Least`] has only what it certainly has: no fences, the exact address. [`Bound::Most`] has
-//! whatever it may have: every atomic read acquires from every write to the same granule.
+//! [`Bound::Least`] has only what it certainly has: the exact address. [`Bound::Most`] has whatever it may have: every byte that two
+//! atomic operations have in common.
+//!
+//! A fence lies between two operations, among the plain accesses there. Where it lies is known only if it comes before or after
+//! all of these; if not, the one bound puts it where it does least, and the other where it does most.
 //!
 //! A component is an *epoch*: 2i + 1 for the operation of the event at position i, 2i + 2 for the plain accesses after it. What
 //! an operation releases covers itself and not what comes after it in the same transition.
@@ -14,8 +17,8 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
-use symdpor_trace::ThreadId;
 use symdpor_trace::saved::{Reader, Saved};
+use symdpor_trace::{Fence, ThreadId};
 
 /// What something is released to and acquired from: an object and its lowest byte. By number, from 1 on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,19 +53,60 @@ impl<const W: usize> Released<W> {
     const NOTHING: Released<W> = Released { clock: [0; W], after: 0 };
 }
 
+/// What a thread's fences will do or have done.
+#[derive(Clone, Copy)]
+pub struct Fences<const W: usize> {
+    /// What its operations have seen that acquire nothing: what its next acquiring fence acquires.
+    pub seen: Clock<W>,
+    /// What it knew at its last releasing fence: what its operations release that are no releases themselves.
+    pub released: Clock<W>,
+    /// There was an acquiring fence since its last operation, of which it is not known what comes after it.
+    late: bool,
+}
+
+impl<const W: usize> Fences<W> {
+    const NONE: Fences<W> = Fences { seen: [0; W], released: [0; W], late: false };
+}
+
 #[derive(Clone, Copy)]
 enum Undo<const W: usize> {
     Thread(usize, Clock<W>),
+    Fences(usize, Fences<W>),
     Place(PlaceId, Released<W>),
     Post(u64),
 }
 
 /// Instead of a byte: what the readers of a lock have released.
-const READERS: u8 = 0xff;
+const READERS: u8 = 8;
+
+/// Places that an operation releases to or acquires from: objects, and of each some bytes, as bits.
+#[derive(Clone, Copy, Default)]
+struct Keys([(u64, u16); 2]);
+
+impl Keys {
+    const NONE: Keys = Keys([(0, 0); 2]);
+
+    /// That of an object that is no atomic.
+    fn object(object: ObjectId) -> Keys {
+        Keys([(object.0, 1), (0, 0)])
+    }
+
+    fn first(self) -> Option<(u64, u8)> {
+        self.iter().next()
+    }
+
+    fn iter(self) -> impl Iterator<Item = (u64, u8)> {
+        let bytes = |(object, bits): (u64, u16)| {
+            (0..=READERS).filter(move |byte| bits >> byte & 1 != 0).map(move |byte| (object, byte))
+        };
+        self.0.into_iter().flat_map(bytes)
+    }
+}
 
 pub struct Order<const W: usize> {
     bound: Bound,
     threads: Vec<Clock<W>>,
+    fences: Vec<Fences<W>>,
     /// All places that there have been. Only looked up: their order decides nothing.
     places: IndexSet<(u64, u8), FxBuildHasher>,
     released: Vec<Released<W>>,
@@ -92,26 +136,33 @@ fn set(clock: &mut [u32], thread: usize, epoch: u32) {
     }
 }
 
-fn join<const W: usize>(clock: &mut Clock<W>, other: &Clock<W>) {
+pub fn join<const W: usize>(clock: &mut Clock<W>, other: &Clock<W>) {
     clock.iter_mut().zip(other).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
 }
 
+#[derive(Clone, Copy)]
 enum Release {
-    No,
     /// Ends what was released before.
-    Forget,
     Set,
     Merge,
+    /// The same with what the thread knew at its last releasing fence.
+    Fenced,
+    MergeFenced,
 }
 
 fn acquires(order: u8) -> bool {
     !matches!(order, 0 | 3)
 }
 
+fn releases(order: u8) -> bool {
+    order >= 3
+}
+
 impl<const W: usize> Order<W> {
     pub fn new(bound: Bound) -> Order<W> {
         let (places, released, posts) = (IndexSet::default(), Vec::new(), FxHashMap::default());
-        Order { bound, threads: Vec::new(), places, released, posts, undo: Vec::new(), marks: Vec::new() }
+        let (threads, fences) = (Vec::new(), Vec::new());
+        Order { bound, threads, fences, places, released, posts, undo: Vec::new(), marks: Vec::new() }
     }
 
     /// With room for more threads: the places that there have been keep their numbers, the rest follows from the history.
@@ -160,11 +211,25 @@ impl<const W: usize> Order<W> {
         }
     }
 
-    /// What the thread would know once it had done the operation.
+    /// What the thread would know once it had done the operation. From above: and a fence after it.
     pub fn clock_after(&self, thread: ThreadId, op: &Op) -> Clock<W> {
         let mut clock = self.clock(thread);
         self.acquire(&mut clock, op);
+        if self.bound == Bound::Most {
+            self.join_all(&mut clock, self.seen(op));
+        }
         clock
+    }
+
+    /// What the thread's fences have done and will do.
+    pub fn fences_of(&self, thread: ThreadId) -> &Fences<W> {
+        self.fences.get(thread.index()).unwrap_or(&Fences::NONE)
+    }
+
+    fn join_all(&self, clock: &mut Clock<W>, keys: Keys) {
+        for released in keys.iter().filter_map(|key| self.find(key)) {
+            join(clock, &released.clock);
+        }
     }
 
     fn acquire(&self, clock: &mut Clock<W>, op: &Op) {
@@ -178,11 +243,7 @@ impl<const W: usize> Order<W> {
             let enabling = self.enabling_post(op);
             return enabling.into_iter().for_each(|released| join(clock, released));
         }
-        for key in self.acquired(op).into_iter().flatten() {
-            if let Some(released) = self.find(key) {
-                join(clock, &released.clock);
-            }
-        }
+        self.join_all(clock, self.acquired(op));
     }
 
     /// What was released by the post that lets a wait through, if it was none of those that the semaphore began with.
@@ -199,14 +260,15 @@ impl<const W: usize> Order<W> {
         }
     }
 
-    /// The object that an operation at `position` acquires.
-    fn via(&mut self, op: &Op, position: usize) -> Via {
+    /// The object that an operation at `position` acquires, by itself or by a fence right after it.
+    fn via(&mut self, op: &Op, fenced: bool, position: usize) -> Via {
         if self.bound == Bound::Most {
             return Via::default();
         }
+        let seen = if fenced { self.seen(op).first() } else { None };
         // A lock that readers share has no last release to name.
         let shared = matches!(op.kind, OpKind::RwRead | OpKind::RwWrite | OpKind::SemWait | OpKind::SemTaken);
-        let [Some(key), _] = self.acquired(op) else { return Via::default() };
+        let Some(key) = self.acquired(op).first().or(seen) else { return Via::default() };
         if shared || matches!(op.kind, OpKind::BarrierArrive | OpKind::BarrierPass) {
             return Via::default();
         }
@@ -232,52 +294,64 @@ impl<const W: usize> Order<W> {
         released.filter(|r| r.after != 0).map(|r| &r.clock)
     }
 
-    fn keys(&self, op: &Op) -> [Option<(u64, u8)>; 2] {
+    /// Those of an atomic, or of a file.
+    fn keys(&self, op: &Op) -> Keys {
+        let bytes = |mask: u8| if mask == 0 { 1 } else { u16::from(mask) };
         match self.bound {
-            Bound::Least => [Some((op.object.0, op.mask.trailing_zeros() as u8)), None],
-            Bound::Most => [Some((op.object.0, 0)), (op.object2.0 != 0).then_some((op.object2.0, 0))],
+            Bound::Least => Keys([(op.object.0, bytes(op.mask & op.mask.wrapping_neg())), (0, 0)]),
+            Bound::Most if op.object2.0 == 0 => Keys([(op.object.0, bytes(op.mask)), (0, 0)]),
+            Bound::Most => Keys([(op.object.0, bytes(op.mask)), (op.object2.0, bytes(op.mask2))]),
         }
     }
 
-    fn acquired(&self, op: &Op) -> [Option<(u64, u8)>; 2] {
-        let most = self.bound == Bound::Most;
-        let object = (op.object.0, 0);
+    /// What an operation reads without acquiring it. A failed exchange has the order that was declared for that.
+    fn seen(&self, op: &Op) -> Keys {
         match op.kind {
-            // One that is a failed exchange has the order that was declared for that.
-            OpKind::AtomicLoad if most || acquires(op.order) => self.keys(op),
-            OpKind::AtomicRmw | OpKind::AtomicCas if most || acquires(op.order) => self.keys(op),
-            OpKind::MutexLock | OpKind::OnceDone | OpKind::Once => [Some(object), None],
-            OpKind::TryLock if most => [Some(object), None],
-            OpKind::RwRead => [Some(object), None],
-            OpKind::RwWrite => [Some(object), Some((op.object.0, READERS))],
-            OpKind::RwTryRead | OpKind::RwTryWrite if most => [Some(object), Some((op.object.0, READERS))],
+            OpKind::AtomicLoad | OpKind::AtomicRmw | OpKind::AtomicCas if !acquires(op.order) => self.keys(op),
+            _ => Keys::NONE,
+        }
+    }
+
+    fn acquired(&self, op: &Op) -> Keys {
+        let most = self.bound == Bound::Most;
+        let object = Keys::object(op.object);
+        let with_readers = Keys([(op.object.0, 1 | 1 << READERS), (0, 0)]);
+        match op.kind {
+            OpKind::AtomicLoad | OpKind::AtomicRmw | OpKind::AtomicCas if acquires(op.order) => self.keys(op),
+            OpKind::MutexLock | OpKind::OnceDone | OpKind::Once => object,
+            OpKind::TryLock if most => object,
+            OpKind::RwRead => object,
+            OpKind::RwWrite => with_readers,
+            OpKind::RwTryRead | OpKind::RwTryWrite if most => with_readers,
             // Which post lets which wait through is not repeated here, nor which arrivals belong together.
             OpKind::SemWait | OpKind::SemTaken | OpKind::SemTry | OpKind::BarrierArrive | OpKind::BarrierPass
                 if most =>
             {
-                [Some(object), None]
+                object
             }
             OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => {
                 self.keys(op)
             }
-            _ => [None, None],
+            _ => Keys::NONE,
         }
     }
 
-    fn released_by(&self, op: &Op) -> ([Option<(u64, u8)>; 2], Release) {
+    fn released_by(&self, op: &Op) -> (Keys, Release) {
         let most = self.bound == Bound::Most;
-        let releases = op.order >= 3;
+        let releases = releases(op.order);
+        let object = Keys::object(op.object);
         match op.kind {
-            OpKind::AtomicStore | OpKind::AtomicRmw if most => (self.keys(op), Release::Merge),
-            OpKind::AtomicStore => (self.keys(op), if releases { Release::Set } else { Release::Forget }),
-            OpKind::AtomicRmw if releases => (self.keys(op), Release::Merge),
-            OpKind::MutexUnlock | OpKind::OnceEnd => ([Some((op.object.0, 0)), None], Release::Set),
-            OpKind::RwUnlockWrite => ([Some((op.object.0, 0)), None], Release::Set),
-            OpKind::RwUnlockRead => ([Some((op.object.0, READERS)), None], Release::Merge),
-            OpKind::SemPost | OpKind::BarrierArrive if most => ([Some((op.object.0, 0)), None], Release::Merge),
-            OpKind::CondWait => ([Some((op.object2.0, 0)), None], Release::Set),
+            OpKind::AtomicStore => (self.keys(op), if releases { Release::Set } else { Release::Fenced }),
+            OpKind::AtomicRmw => (self.keys(op), if releases { Release::Merge } else { Release::MergeFenced }),
+            // Compiled code looks at a byte of it.
+            OpKind::OnceEnd if most => (Keys([(op.object.0, 0xff), (0, 0)]), Release::Set),
+            OpKind::MutexUnlock | OpKind::OnceEnd => (object, Release::Set),
+            OpKind::RwUnlockWrite => (object, Release::Set),
+            OpKind::RwUnlockRead => (Keys([(op.object.0, 1 << READERS), (0, 0)]), Release::Merge),
+            OpKind::SemPost | OpKind::BarrierArrive if most => (object, Release::Merge),
+            OpKind::CondWait => (Keys::object(op.object2), Release::Set),
             OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => (self.keys(op), Release::Merge),
-            _ => ([None, None], Release::No),
+            _ => (Keys::NONE, Release::Set),
         }
     }
 
@@ -288,17 +362,33 @@ impl<const W: usize> Order<W> {
         self.undo.push(Undo::Thread(thread, self.threads[thread]));
     }
 
-    /// Adds the next event.
-    pub fn push(&mut self, thread: ThreadId, op: &Op) {
+    /// Keeps the thread's fences as they are now, to take back what becomes of them.
+    fn save_fences(&mut self, thread: usize) -> &mut Fences<W> {
+        if self.fences.len() <= thread {
+            self.fences.resize(thread + 1, Fences::NONE);
+        }
+        self.undo.push(Undo::Fences(thread, self.fences[thread]));
+        &mut self.fences[thread]
+    }
+
+    /// Adds the next event, with the fences that come after its operation.
+    pub fn push(&mut self, thread: ThreadId, op: &Op, fences: impl Iterator<Item = Fence> + Clone) {
         let position = self.marks.len();
-        let via = self.via(op, position);
+        let acquiring = |f: Fence| f.thread == thread && f.first && !f.several && acquires(f.order);
+        let via = self.via(op, fences.clone().any(acquiring), position);
         self.marks.push((self.undo.len(), via));
         let t = thread.index();
         self.save(t);
         let mut clock = self.threads[t];
+        if self.fences_of(thread).late {
+            let fences = self.save_fences(t);
+            fences.late = false;
+            join(&mut clock, &fences.seen);
+        }
         self.acquire(&mut clock, op);
+        self.see(t, op);
         set(&mut clock, t, op_epoch(position));
-        self.release(op, &clock, position);
+        self.release(t, op, &clock, position);
         let named = named_thread(op).map(ThreadId::index).filter(|&n| n != t);
         if let (OpKind::ThreadCreate, Some(child)) = (op.kind, named) {
             self.save(child);
@@ -307,28 +397,67 @@ impl<const W: usize> Order<W> {
         }
         set(&mut clock, t, tail_epoch(position));
         self.threads[t] = clock;
+        fences.for_each(|fence| self.fence(&fence, position));
     }
 
-    fn release(&mut self, op: &Op, clock: &Clock<W>, position: usize) {
+    /// Notes what an operation has seen and not acquired.
+    fn see(&mut self, thread: usize, op: &Op) {
+        let keys = self.seen(op);
+        if keys.iter().any(|key| self.find(key).is_some()) {
+            let mut seen = self.save_fences(thread).seen;
+            self.join_all(&mut seen, keys);
+            self.fences[thread].seen = seen;
+        }
+    }
+
+    /// Adds a fence that comes after the operation at `position`.
+    fn fence(&mut self, fence: &Fence, position: usize) {
+        let (t, most) = (fence.thread.index(), self.bound == Bound::Most);
+        if fence.several && !most {
+            return;
+        }
+        self.save(t);
+        let mut clock = self.threads[t];
+        let fences = self.save_fences(t);
+        if fence.several || acquires(fence.order) {
+            if most || fence.first {
+                join(&mut clock, &fences.seen);
+            } else {
+                fences.late = true;
+            }
+        }
+        if fence.several || releases(fence.order) {
+            let covers_tail = if most { !fence.first } else { fence.last };
+            fences.released = clock;
+            let own = if covers_tail { tail_epoch(position) } else { op_epoch(position) };
+            set(&mut fences.released, t, own);
+        }
+        self.threads[t] = clock;
+    }
+
+    fn release(&mut self, thread: usize, op: &Op, clock: &Clock<W>, position: usize) {
         if self.bound == Bound::Least && op.kind == OpKind::SemPost {
             self.posts.entry(op.object.0).or_default().push(*clock);
             self.undo.push(Undo::Post(op.object.0));
         }
         let (keys, how) = self.released_by(op);
-        for key in keys.into_iter().flatten() {
+        let clock = match how {
+            Release::Set | Release::Merge => *clock,
+            Release::Fenced | Release::MergeFenced => self.fences_of(ThreadId(thread as u16)).released,
+        };
+        if matches!(how, Release::MergeFenced) && clock == [0; W] {
+            return;
+        }
+        for key in keys.iter() {
             let place = self.place(key);
             let released = &mut self.released[place.index()];
             self.undo.push(Undo::Place(place, *released));
-            let after = position as u32 + 1;
-            match how {
-                Release::No => {}
-                Release::Forget => *released = Released::NOTHING,
-                Release::Merge => {
-                    join(&mut released.clock, clock);
-                    released.after = after;
-                }
-                Release::Set => *released = Released { clock: *clock, after },
+            if matches!(how, Release::Set | Release::Fenced) {
+                *released = Released::NOTHING;
             }
+            join(&mut released.clock, &clock);
+            // Even if that is nothing: what was released before is not there any more.
+            released.after = position as u32 + 1;
         }
     }
 
@@ -339,6 +468,7 @@ impl<const W: usize> Order<W> {
             while self.undo.len() > mark {
                 match self.undo.pop() {
                     Some(Undo::Thread(t, clock)) => self.threads[t] = clock,
+                    Some(Undo::Fences(t, fences)) => self.fences[t] = fences,
                     Some(Undo::Place(place, released)) => self.released[place.index()] = released,
                     Some(Undo::Post(object)) => _ = self.posts.get_mut(&object).map(Vec::pop),
                     None => {}

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::Access;
 use symdpor_trace::saved::{Reader, Saved};
-use symdpor_trace::{Execution, LocalState, Op, OpKind, PlainAccess, ThreadId, saved};
+use symdpor_trace::{Execution, Fence, LocalState, Op, OpKind, PlainAccess, ThreadId, saved};
 
 /// An access of the current execution.
 #[derive(Clone, Copy)]
@@ -39,6 +39,8 @@ pub struct Past<const W: usize> {
     pub(super) runs: FxHashMap<LocalState, Run>,
     /// Blocks, by the position of the event that allocated them.
     blocks: Vec<(u32, ObjectId, u64)>,
+    /// Fences, by the position of the event before them.
+    fences: Vec<(u32, Fence)>,
     events: Vec<Event>,
     /// For each event, how many events each thread has had up to it; as many as fit.
     counted: Vec<Counts<W>>,
@@ -56,6 +58,7 @@ impl<const W: usize> Default for Past<W> {
             joins: Vec::new(),
             runs: FxHashMap::default(),
             blocks: Vec::new(),
+            fences: Vec::new(),
             events: Vec::new(),
             counted: Vec::new(),
             accessed_by: Vec::new(),
@@ -121,6 +124,7 @@ impl<const W: usize> Past<W> {
             self.joins.push(Join { position: position as u32, joiner: step.thread, target, closes, result });
         }
         self.blocks.extend(prints.blocks(position).iter().map(|b| (position as u32, b.0, b.1)));
+        self.fences.extend(prints.fences(position).iter().map(|f| (position as u32, *f)));
         let mut counted = self.counted.last().copied().unwrap_or([0; W]);
         if let Some(count) = counted.get_mut(step.thread.index()).filter(|_| !step.op.is_inside_section()) {
             *count = count.saturating_add(1);
@@ -132,10 +136,10 @@ impl<const W: usize> Past<W> {
 
     /// The same with room for more threads, of which there are no events yet.
     pub fn widened<const V: usize>(self) -> Past<V> {
-        let Past { locals, accesses, joins, runs, blocks, events, counted, accessed_by, least, most } = self;
+        let Past { locals, accesses, joins, runs, blocks, fences, events, counted, accessed_by, least, most } = self;
         let counted = counted.iter().map(widened).collect();
         let (least, most) = (least.widened(), most.widened());
-        Past { locals, accesses, joins, runs, blocks, events, counted, accessed_by, least, most }
+        Past { locals, accesses, joins, runs, blocks, fences, events, counted, accessed_by, least, most }
     }
 
     fn log(&mut self, logged: Logged) {
@@ -153,6 +157,7 @@ impl<const W: usize> Past<W> {
         }
         drop_last(&mut self.joins, |j| j.position as usize >= len);
         drop_last(&mut self.blocks, |b| b.0 as usize >= len);
+        drop_last(&mut self.fences, |f| f.0 as usize >= len);
         self.least.truncate(len);
         self.most.truncate(len);
     }
@@ -176,7 +181,7 @@ impl<const W: usize> Past<W> {
         history: &History,
         (summary, tables): (&mut Summary, &mut Tables<W>),
     ) {
-        catch_up(&mut self.least, history);
+        catch_up(&mut self.least, history, &self.fences);
         let (acquired, phase) = (self.acquired(thread, 0, history), self.phase(thread));
         if let Some(op) = op {
             // By the order of dependence.
@@ -223,7 +228,7 @@ impl<const W: usize> Past<W> {
         let (summary, tables) = to;
         let mut after = [0; W];
         history.past_of(thread, None, &mut after);
-        catch_up(&mut self.least, history);
+        catch_up(&mut self.least, history, &self.fences);
         let (acquired, phase) = (self.acquired(thread, 0, history), self.phase(thread));
         let mut origin = self.complete(after, thread, &acquired, history);
         origin.last += 1;
@@ -242,7 +247,7 @@ impl<const W: usize> Past<W> {
     /// What a thread knows in the current state: by the order of dependence, and by that of races. If `op` is given, once it has
     /// done that.
     pub fn known_by(&mut self, thread: ThreadId, op: Option<&Op>, history: &mut History) -> [After<W>; 2] {
-        catch_up(&mut self.least, history);
+        catch_up(&mut self.least, history, &self.fences);
         let mut dependence = [0; W];
         history.past_of(thread, op, &mut dependence);
         let races = op.map_or(self.least.clock(thread), |op| self.least.clock_after(thread, op)).map(after_epoch);
@@ -303,8 +308,8 @@ impl<const W: usize> Past<W> {
 
     /// Brings both orders up to the current state.
     pub fn catch_up(&mut self, history: &History) {
-        catch_up(&mut self.least, history);
-        catch_up(&mut self.most, history);
+        catch_up(&mut self.least, history, &self.fences);
+        catch_up(&mut self.most, history, &self.fences);
     }
 }
 
@@ -315,10 +320,12 @@ pub fn widened<T: Copy + Default, const W: usize, const V: usize>(known: &[T; W]
     wider
 }
 
-fn catch_up<const W: usize>(order: &mut Order<W>, history: &History) {
+fn catch_up<const W: usize>(order: &mut Order<W>, history: &History, fences: &[(u32, Fence)]) {
     order.truncate(history.len());
     while let Some((thread, op)) = history.event(order.len()) {
-        order.push(thread, op);
+        let position = order.len() as u32;
+        let after = fences.partition_point(|f| f.0 < position)..fences.partition_point(|f| f.0 <= position);
+        order.push(thread, op, fences[after].iter().map(|f| f.1));
     }
 }
 
@@ -328,12 +335,13 @@ saved!(Event { identified, accesses_before });
 /// Without what the orders know: they catch up with the history whenever they are asked.
 impl<const W: usize> Saved for Past<W> {
     fn save(&self, into: &mut Vec<u8>) {
-        let Past { locals, accesses, joins, runs, blocks, events, counted, accessed_by, least, most: _ } = self;
+        let Past { locals, accesses, joins, runs, blocks, fences, events, counted, accessed_by, least, most: _ } = self;
         locals.save(into);
         accesses.save(into);
         joins.save(into);
         runs.save(into);
         blocks.save(into);
+        fences.save(into);
         least.save(into);
         events.save(into);
         counted.save(into);
@@ -347,6 +355,7 @@ impl<const W: usize> Saved for Past<W> {
             joins: Vec::load(from)?,
             runs: FxHashMap::load(from)?,
             blocks: Vec::load(from)?,
+            fences: Vec::load(from)?,
             least: Order::load(from)?,
             events: Vec::load(from)?,
             counted: Vec::load(from)?,

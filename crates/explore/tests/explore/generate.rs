@@ -296,6 +296,8 @@ struct Generator {
     relaxed: u64,
     results: u64,
     raw: u64,
+    /// For fences, in programs with relaxed accesses.
+    fences: Rng,
     mutexes: usize,
     plains: usize,
     workers: usize,
@@ -310,6 +312,7 @@ pub fn program(rng: &mut Rng, kind: Kind) -> Program {
         relaxed: rng.pick(&[0, 0, 50]),
         results: rng.pick(&[0, 0, 0, 60]),
         raw: rng.pick(&[0, 0, 30]),
+        fences: Rng::new(rng.clone().below(1 << 30) as u64),
         mutexes: 1 + rng.below(2),
         plains: 1 + rng.below(2),
         workers: match kind {
@@ -465,6 +468,18 @@ impl Generator {
     }
 
     fn plain(&mut self, code: &mut Vec<Instr>) {
+        self.fence(&[2, 2, 4, 3], code);
+        self.unfenced(code);
+        self.fence(&[3, 3, 4, 2], code);
+    }
+
+    fn fence(&mut self, orders: &[u8], code: &mut Vec<Instr>) {
+        if self.relaxed > 0 && self.fences.percent(40) {
+            code.push(Instr::Fence(self.fences.pick(orders)));
+        }
+    }
+
+    fn unfenced(&mut self, code: &mut Vec<Instr>) {
         let var = self.rng.byte(self.plains);
         if self.rng.percent(self.raw) {
             let cell = self.rng.byte(self.cells);

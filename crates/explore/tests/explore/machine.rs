@@ -56,6 +56,9 @@ pub struct Thread {
     /// Whether it shall be cancelled, see `lives.rs`.
     pub cancel: u8,
     pub clock: Clock,
+    /// What its relaxed reads have seen, and what it knew at its last releasing fence.
+    seen: Clock,
+    fenced: Clock,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -113,6 +116,8 @@ pub struct State {
     queues: Queues,
     /// Plain accesses of the last transition: thread, granule and bytes, whether it writes.
     pub log: Unseen<Vec<LoggedAccess>>,
+    /// Its fences: thread, order, how many accesses there were before it.
+    pub fences: Unseen<Vec<(usize, u8, usize)>>,
     /// The result of the last transition's join.
     pub joined: Unseen<Option<u64>>,
 }
@@ -195,6 +200,8 @@ impl Thread {
             touched: Unseen(0),
             cancel: 0,
             clock,
+            seen: [0; THREADS],
+            fenced: [0; THREADS],
         }
     }
 }
@@ -220,6 +227,7 @@ impl State {
             raw: Default::default(),
             queues: Default::default(),
             log: Unseen::default(),
+            fences: Unseen::default(),
             joined: Unseen::default(),
         };
         let stop = state.tail(program, 0);
@@ -347,6 +355,7 @@ impl State {
     /// Makes the transition of an enabled thread.
     pub fn step(&mut self, program: &Program, t: usize, alternative: u16) -> Done {
         self.log.0.clear();
+        self.fences.0.clear();
         self.joined.0 = None;
         let (op, mut stop) = self.act(program, t, alternative);
         while stop.is_none() && self.section == t as u8 && self.threads[t].phase == Phase::Running {
@@ -631,25 +640,30 @@ impl State {
     }
 
     pub fn acquire(&mut self, t: usize, view: View) {
-        if view.relaxed {
-            return;
-        }
         for (cell, lane) in view.places() {
-            let clock = self.cell_clocks[cell][lane];
-            join(&mut self.threads[t].clock, &clock);
+            let (clock, thread) = (self.cell_clocks[cell][lane], &mut self.threads[t]);
+            join(if view.relaxed { &mut thread.seen } else { &mut thread.clock }, &clock);
+        }
+    }
+
+    fn fence(&mut self, t: usize, order: u8) {
+        self.fences.0.push((t, order, self.log.0.len()));
+        let thread = &mut self.threads[t];
+        if order != 3 {
+            join(&mut thread.clock, &thread.seen);
+        }
+        if order >= 3 {
+            thread.fenced = thread.clock;
+            thread.clock[t] += 1;
         }
     }
 
     pub fn store(&mut self, t: usize, view: View, keep: bool, value: impl Fn(i8) -> i8) {
-        let clock = self.threads[t].clock;
+        let clock = if view.relaxed { self.threads[t].fenced } else { self.threads[t].clock };
         for (cell, lane) in view.places() {
             let place = &mut self.cells[cell][lane];
             *place = value(*place);
-            if view.relaxed {
-                if !keep {
-                    self.cell_clocks[cell][lane] = [0; THREADS];
-                }
-            } else if keep {
+            if keep {
                 join(&mut self.cell_clocks[cell][lane], &clock);
             } else {
                 self.cell_clocks[cell][lane] = clock;
@@ -813,6 +827,7 @@ impl State {
             Instr::Assume(..) => {}
             Instr::RawLoad(r, cell) => return Some(self.raw_load(t, r, cell)),
             Instr::RawStore(cell, value) => return Some(self.raw_store(t, cell, value)),
+            Instr::Fence(order) => self.fence(t, order),
             Instr::PlainLoad(r, v) => return Some(self.plain_load(t, r, v)),
             Instr::PlainStore(v, value) => return Some(self.plain_store(t, v, value)),
             Instr::Lock(m) | Instr::TryLock(_, m) if recursive(m) && self.mutexes[m as usize].owner == t as u8 => {
@@ -907,7 +922,7 @@ impl State {
             .chain(self.plain.iter_mut().flat_map(|p| [&mut p.writes, &mut p.reads]))
             .chain(self.mutexes.iter_mut().map(|m| &mut m.clock))
             .chain(self.onces.iter_mut().map(|o| &mut o.1))
-            .chain(self.threads.iter_mut().map(|t| &mut t.clock))
+            .chain(self.threads.iter_mut().flat_map(|t| [&mut t.clock, &mut t.seen, &mut t.fenced]))
             .chain(raw)
     }
 

@@ -78,6 +78,8 @@ pub enum Instr {
     /// Plain accesses to an atomic cell.
     RawLoad(u8, u8),
     RawStore(u8, i8),
+    /// Invisible. Of this order: 2 acquires, 3 releases, 4 does both.
+    Fence(u8),
     Lock(u8),
     /// The register says whether it succeeded.
     TryLock(u8, u8),

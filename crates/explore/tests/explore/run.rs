@@ -8,7 +8,7 @@ use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::dependent;
 use symdpor_explore::{Explorer, Statistics};
 use symdpor_trace::{
-    Choice, End, Execution, Footprints, LocalState, Op, OpKind, PendingOp, PlainAccess, Plan, Step, ThreadId,
+    Choice, End, Execution, Fence, Footprints, LocalState, Op, OpKind, PendingOp, PlainAccess, Plan, Step, ThreadId,
     ThreadMemory, ThreadSet,
 };
 
@@ -251,6 +251,11 @@ impl Run<'_> {
 
     fn leave_footprint(&mut self, t: usize, op: &Op) {
         let prints = &mut self.footprints;
+        let accesses = self.state.log.0.len();
+        for (thread, order, before) in self.state.fences.0.drain(..) {
+            let (thread, first, last) = (ThreadId(thread as u16), before == 0, before == accesses);
+            prints.fences.push(Fence { thread, order, first, last, several: false });
+        }
         for (thread, place, write) in self.state.log.0.drain(..) {
             let (object, mask) = (place.0, place.1);
             prints.accesses.push(PlainAccess { thread: ThreadId(thread as u16), object, granules: 1, mask, write });
