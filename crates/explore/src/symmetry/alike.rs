@@ -2,7 +2,7 @@
 
 use crate::history::History;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::order::{Clock, PlaceId, join};
+use crate::symmetry::order::{Clock, Order, PlaceId, join};
 use crate::symmetry::origin::{Origin, Via};
 use crate::symmetry::past::{Logged, Past};
 use crate::symmetry::reach::Reach;
@@ -46,7 +46,11 @@ impl<const W: usize> Past<W> {
         let (twin, thread) = (exchange.one, exchange.other);
         let (known_now, known_then) = match first {
             (actor, op) if actor == thread => {
-                (self.least.clock_after(thread, op), self.most.clock_after(twin, &exchange.op(op)))
+                let twins = exchange.op(op);
+                // What a fence acquires through memory of its own may be something else for the other. All other memory is one.
+                let own = exchange.concerns(op.object) || exchange.concerns(op.object2);
+                let after = if own { Order::clock_after_fence } else { Order::clock_after };
+                (self.least.clock_after(thread, op), after(&self.most, twin, &twins))
             }
             _ => (self.least.clock(thread), self.most.clock(twin)),
         };

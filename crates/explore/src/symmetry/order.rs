@@ -211,13 +211,17 @@ impl<const W: usize> Order<W> {
         }
     }
 
-    /// What the thread would know once it had done the operation. From above: and a fence after it.
+    /// What the thread would know once it had done the operation.
     pub fn clock_after(&self, thread: ThreadId, op: &Op) -> Clock<W> {
         let mut clock = self.clock(thread);
         self.acquire(&mut clock, op);
-        if self.bound == Bound::Most {
-            self.join_all(&mut clock, self.seen(op));
-        }
+        clock
+    }
+
+    /// The same with an acquiring fence after it.
+    pub fn clock_after_fence(&self, thread: ThreadId, op: &Op) -> Clock<W> {
+        let mut clock = self.clock_after(thread, op);
+        self.join_all(&mut clock, self.seen(op));
         clock
     }
 
