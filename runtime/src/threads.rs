@@ -212,7 +212,10 @@ fn joined(number: u16) -> usize {
 
 pub fn detach(handle: usize) -> i32 {
     let Some(number) = number_of(handle) else { return ESRCH };
-    footprint::identified(number);
+    // Who is detached does nothing else for it. Whoever names it then, names it in all executions.
+    if number == exec::get().current {
+        footprint::identified(number);
+    }
     let thread = &mut exec::get().threads[number as usize];
     match thread.joining {
         Joining::Joinable => {
