@@ -357,10 +357,35 @@ impl Search {
             // SAFETY: callers name memory that is mapped, of that length, and aligned.
             let words = unsafe { *(at as *const [u64; 4]) };
             if words.map(may_point).into_iter().fold(false, |any, may| any | may) {
-                words.into_iter().for_each(|word| self.word(word));
+                let places = (at..).step_by(8);
+                words.into_iter().zip(places).for_each(|(word, place)| self.word_at(word, place));
             }
         }
-        local::for_each_word(start + together, len - together, |word| self.word(word));
+        let mut place = start + together;
+        local::for_each_word(place, len - together, |word| {
+            self.word_at(word, place);
+            place += 8;
+        });
+    }
+
+    /// A word that lies at `place`, or somewhere on a stack.
+    #[inline]
+    fn word_at(&mut self, word: u64, place: usize) {
+        let address = word as usize;
+        if pool::STACKS.contains(&address) {
+            self.found = true;
+            let number = (address - pool::STACKS.start) / symdpor_abi::local::STACK_STRIDE as usize;
+            if number != self.searching as usize && self.is_on_stack(number, address) && !is_in_vector(number, place) {
+                self.stack_known[number % MAX_THREADS] = true;
+            }
+        } else if Heap::contains(address) {
+            self.found = true;
+            let searching = self.searching;
+            let list = &mut self.owned[..self.count];
+            let end = list.partition_point(|o| o.start <= address);
+            let here = list[..end].iter_mut().rev().take_while(|o| address < o.end());
+            here.filter(|o| o.thread != searching).for_each(|o| o.known = true);
+        }
     }
 
     fn is_on_stack(&self, number: usize, address: usize) -> bool {
@@ -378,6 +403,11 @@ fn may_point(word: u64) -> bool {
     stacks | Heap::contains(word as usize)
 }
 
+/// Whether a place is the loader's note of where a thread has its thread-local variables.
+fn is_in_vector(number: usize, place: usize) -> bool {
+    place != 0 && pool::slot(number).is_some_and(|slot| tls::vector(slot.fs).contains(&place))
+}
+
 #[inline(never)]
 fn here() -> usize {
     let here = 0usize;
@@ -393,20 +423,6 @@ impl Sink for Search {
 
     #[inline]
     fn word(&mut self, word: u64) {
-        let address = word as usize;
-        if pool::STACKS.contains(&address) {
-            self.found = true;
-            let number = (address - pool::STACKS.start) / symdpor_abi::local::STACK_STRIDE as usize;
-            if number != self.searching as usize && self.is_on_stack(number, address) {
-                self.stack_known[number % MAX_THREADS] = true;
-            }
-        } else if Heap::contains(address) {
-            self.found = true;
-            let searching = self.searching;
-            let list = &mut self.owned[..self.count];
-            let end = list.partition_point(|o| o.start <= address);
-            let here = list[..end].iter_mut().rev().take_while(|o| address < o.end());
-            here.filter(|o| o.thread != searching).for_each(|o| o.known = true);
-        }
+        self.word_at(word, 0);
     }
 }

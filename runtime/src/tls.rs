@@ -44,6 +44,22 @@ pub fn add(address: usize, len: usize, start: usize, end: usize) {
     tls.count += 1;
 }
 
+/// Longer vectors are taken for none.
+const MOST_MODULES: usize = 1 << 12;
+
+/// The vector by which the loader finds the thread-local variables of the thread with this control block. Nobody else looks there.
+///
+/// The second word of a control block is its address; before it lies how many pairs of words there are.
+pub fn vector(fs: usize) -> core::ops::Range<usize> {
+    const PAIR: usize = 16;
+    // SAFETY: the control block of a thread that is parked.
+    let vector = unsafe { *((fs + 8) as *const usize) };
+    let Some(start) = vector.checked_sub(PAIR) else { return 0..0 };
+    // SAFETY: the loader puts it there.
+    let len = unsafe { *(start as *const usize) };
+    if len > MOST_MODULES { 0..0 } else { start..start + PAIR * (len + 2) }
+}
+
 /// The thread-local variables of the thread with this control block, and its errno.
 pub fn for_each(fs: usize, mut each: impl FnMut(usize, usize)) {
     let tls = TLS.get();
