@@ -21,7 +21,7 @@ use crate::explorer::{Explorer, Guess, Statistics};
 use crate::history::{History, Race};
 use crate::symmetry::rule::Rule;
 use crate::symmetry::timer::Clock;
-use crate::symmetry::{Answer, Counters, Skip, Symmetry};
+use crate::symmetry::{Answer, Counters, Ends, Skip, Symmetry};
 use crate::tree::{Node, Tree};
 use symdpor_trace::{Choice, End, Execution, Op, OpKind, PendingOp, Plan, ThreadId, ThreadSet};
 
@@ -278,7 +278,9 @@ impl<S: Strategy> Reduction<S> {
             let started = symmetry.timer.start();
             let in_vain =
                 position.checked_sub(1).filter(|_| execution.end == End::InVain && position == execution.steps.len());
-            symmetry.end(&pending, &ended, in_vain, &mut self.history);
+            let goes_on = position < execution.steps.len() || execution.end == End::SleepBlocked;
+            let ends = if goes_on { Ends::Elsewhere } else { in_vain.map_or(Ends::Here, Ends::InVain) };
+            symmetry.end(&pending, &ended, ends, &mut self.history);
             if matches!(execution.end, End::Repeated(_)) {
                 symmetry.is_incomplete();
             }

@@ -140,10 +140,12 @@ impl<const W: usize> Past<W> {
     /// except those joined just before it, if nothing but reading has been done meanwhile.
     ///
     /// Those that the run would have joined after it are not told apart either, if that is known.
+    ///
+    /// What the run has written by then is a part of the state, if this `is_end`. Elsewhere the run goes on.
     pub fn blocked_join(
         &self,
         (thread, target): (ThreadId, ThreadId),
-        ended: &ThreadSet,
+        (ended, is_end): (&ThreadSet, bool),
         (summary, tables): (&mut Summary, &mut Tables<W>),
         history: &History,
     ) {
@@ -154,9 +156,10 @@ impl<const W: usize> Past<W> {
         let before: Vec<PlainAccess> = inside.collect();
         let owned: Vec<Join> = run.iter().map(|j| **j).collect();
         let plain = Past::<W>::has_plain(&owned, thread, history) || self.pending_plain(thread, &owned, history);
-        let joined = !plain && !run.iter().any(|j| j.result.is_some()) && !before.iter().any(|a| a.write);
+        let counts = |accesses: &[PlainAccess]| is_end && accesses.iter().any(|a| a.write);
+        let joined = !plain && !run.iter().any(|j| j.result.is_some()) && !counts(&before);
         let known = self.locals.before(thread, u32::MAX).and_then(|l| self.runs.get(&l));
-        let known = known.filter(|r| !r.results && !r.between.iter().any(|a| a.write));
+        let known = known.filter(|r| !r.results && !counts(&r.between));
         for other in ended.iter() {
             if joined && run.iter().any(|j| j.target == other) {
                 before.iter().for_each(|a| summary.add_between(a, tables));

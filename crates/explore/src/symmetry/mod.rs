@@ -121,6 +121,17 @@ pub enum Answer {
     Ask,
 }
 
+/// Where an execution ends that has been looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ends {
+    /// Nothing can go on.
+    Here,
+    /// A turn in vain was the last step, from this node.
+    InVain(usize),
+    /// What can go on does so in executions that are run elsewhere.
+    Elsewhere,
+}
+
 /// As the value of a semaphore: more than there ever are posts.
 const NO_POST: u32 = u32::MAX;
 
@@ -176,13 +187,12 @@ impl<const W: usize> Analysis<W> {
         self.past.truncate(len);
     }
 
-    /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended. `in_vain`: in
-    /// the node from which a turn in vain was the last step.
+    /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended.
     pub fn end(
         &mut self,
         pending: &[(ThreadId, Op)],
         ended: &ThreadSet,
-        in_vain: Option<usize>,
+        ends: Ends,
         history: &mut History,
     ) {
         self.carry.clear();
@@ -194,11 +204,12 @@ impl<const W: usize> Analysis<W> {
                 self.past.add_pending(*thread, op, history, (&mut self.carry, &mut self.tables));
             }
             if let (true, OpKind::ThreadJoin, Some(target)) = (self.rule.pending_joins, op.kind, named_thread(op)) {
-                let told = match in_vain.and_then(|position| self.nodes.get_mut(position)) {
-                    Some(node) => &mut node.in_vain,
-                    None => &mut self.carry,
+                let told = match ends {
+                    Ends::InVain(position) if position < self.nodes.len() => &mut self.nodes[position].in_vain,
+                    _ => &mut self.carry,
                 };
-                self.past.blocked_join((*thread, target), ended, (told, &mut self.tables), history);
+                let is_end = ends != Ends::Elsewhere;
+                self.past.blocked_join((*thread, target), (ended, is_end), (told, &mut self.tables), history);
             }
         }
     }

@@ -7,7 +7,7 @@
 use super::left_out::Notes;
 use super::rule::Rule;
 use super::timer::Timer;
-use super::{Analysis, Answer, Counters, Skip};
+use super::{Analysis, Answer, Counters, Ends, Skip};
 use crate::history::{History, named_thread};
 use symdpor_trace::saved::{Reader, Saved};
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
@@ -130,7 +130,7 @@ macro_rules! passed_on {
 passed_on! {
     fn open(position: usize);
     fn truncate(len: usize);
-    fn end(pending: &[(ThreadId, Op)], ended: &ThreadSet, in_vain: Option<usize>, history: &mut History);
+    fn end(pending: &[(ThreadId, Op)], ended: &ThreadSet, ends: Ends, history: &mut History);
     fn absorb(position: usize, thread: ThreadId, op: &Op, history: &History);
     fn sweep(depth: usize);
     fn is_incomplete();
