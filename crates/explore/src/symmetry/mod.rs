@@ -188,13 +188,7 @@ impl<const W: usize> Analysis<W> {
     }
 
     /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended.
-    pub fn end(
-        &mut self,
-        pending: &[(ThreadId, Op)],
-        ended: &ThreadSet,
-        ends: Ends,
-        history: &mut History,
-    ) {
+    pub fn end(&mut self, pending: &[(ThreadId, Op)], ended: &ThreadSet, ends: Ends, history: &mut History) {
         self.carry.clear();
         if !self.past.locals.has_twins() {
             return;
