@@ -127,6 +127,11 @@ fn goes_to_sleep(op: &Op) -> bool {
     matches!(op.kind, OpKind::CondWait | OpKind::FutexWait)
 }
 
+/// Whether it is the arrival at a barrier for which all others there have waited.
+fn passes(op: &Op) -> bool {
+    op.kind == OpKind::BarrierArrive && op.arg != 0
+}
+
 /// The threads that an operation's argument names as bits.
 fn named_threads(op: &Op) -> impl Iterator<Item = ThreadId> + use<> {
     let bits = op.arg;
@@ -662,7 +667,7 @@ impl History {
             }
             (OpKind::CondBroadcast, _) => self.wake_all(OpKind::CondWait, op, position),
             (OpKind::FutexWakeAll, _) => self.wake_all(OpKind::FutexWait, op, position),
-            (OpKind::BarrierArrive, _) if op.arg != 0 => self.wake_all(OpKind::BarrierArrive, op, position),
+            (OpKind::BarrierArrive, _) if passes(op) => self.wake_all(OpKind::BarrierArrive, op, position),
             _ => {}
         }
     }
@@ -674,12 +679,12 @@ impl History {
         }
     }
 
-    /// Wakes all whose last event is of this kind, on the same object.
+    /// Wakes all whose last event is of this kind, on the same object. Who came last to a barrier does not wait there.
     fn wake_all(&mut self, kind: OpKind, by: &Op, position: u32) {
         for thread in &mut self.threads {
             let last = thread.events.last().and_then(|&e| self.events.get(e as usize));
-            let waits = last.is_some_and(|e| e.op.kind == kind && e.op.object == by.object);
-            if waits && thread.woken_by == NONE {
+            let waits = |e: &Event| e.op.kind == kind && e.op.object == by.object && !passes(&e.op);
+            if last.is_some_and(waits) && thread.woken_by == NONE {
                 thread.woken_by = position;
             }
         }

@@ -128,3 +128,13 @@ fn an_error_in_one_of_two_ways() {
     let outcomes = assert_complete(&Program { codes: vec![main, vec![Yield, PlainStore(0, 5)]], recursive: 0 });
     assert!(outcomes.contains(&Outcome::Race));
 }
+
+/// Of four that come to a barrier for two, one comes only after another has gone on.
+#[test]
+fn a_barrier_for_two_of_four() {
+    let low = View { from: 1, lanes: 1, ..Y };
+    let main = vec![Create(1, 0), Create(2, 1), Create(3, 2), Join(1), Barrier(0, 1)];
+    let second = vec![Barrier(0, 1), Add(0, low, 1)];
+    let codes = vec![main, vec![Add(1, Y, 1), Barrier(0, 1)], second.clone(), second];
+    assert_complete(&Program { codes, recursive: 0 });
+}
