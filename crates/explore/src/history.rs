@@ -12,6 +12,9 @@
 //! Events are kept as a stack: the search takes back the events after the point where it branches off, and the cost of
 //! adding one does not depend on how many there are.
 
+mod queues;
+mod wakes;
+
 use crate::bits::Bits;
 use crate::clock::{Clock, ClockStore, Past};
 use crate::objects::{Mark, NONE, Objects};
@@ -127,11 +130,6 @@ fn goes_to_sleep(op: &Op) -> bool {
     matches!(op.kind, OpKind::CondWait | OpKind::FutexWait)
 }
 
-/// Whether it is the arrival at a barrier for which all others there have waited.
-fn passes(op: &Op) -> bool {
-    op.kind == OpKind::BarrierArrive && op.arg != 0
-}
-
 /// The threads that an operation's argument names as bits.
 fn named_threads(op: &Op) -> impl Iterator<Item = ThreadId> + use<> {
     let bits = op.arg;
@@ -140,15 +138,6 @@ fn named_threads(op: &Op) -> impl Iterator<Item = ThreadId> + use<> {
 
 /// Whether a thread could go on before the event at a position.
 pub type Enabled<'a> = dyn Fn(usize, ThreadId) -> bool + 'a;
-
-/// The bytes that an operation has in common with some accesses, where one of the two writes.
-fn meeting(left: &[(ObjectId, u8, Access)], op: &Op) -> Vec<(ObjectId, u8)> {
-    let common = |&(object, mask, access): &(ObjectId, u8, Access)| {
-        let theirs = op.accesses().filter(|(o, _, a)| *o == object && a.conflicts(access));
-        theirs.fold(0, |all, (_, m, _)| all | m) & mask
-    };
-    left.iter().map(|l| (l.0, common(l))).filter(|(_, mask)| *mask != 0).collect()
-}
 
 /// The thread that an operation's argument names.
 pub fn named_thread(op: &Op) -> Option<ThreadId> {
@@ -497,73 +486,6 @@ impl History {
         self.candidates = candidates;
     }
 
-    /// A writer can come before one reader and yet after others that have released the lock meanwhile. That begins with these, not with
-    /// the writer: it may be that the one has been explored, and the other not.
-    fn race_after_other_readers(&mut self, thread: ThreadId, op: &Op, candidates: &[u32], races: &mut Vec<Race>) {
-        let mut before = Past::default();
-        before.become_like(&self.past);
-        let readers: Vec<u32> = self.objects.acquisitions(op).collect();
-        for reader in readers {
-            for &release in candidates {
-                let releases = |e: &Event| e.op.access() == Some(Access::SharedRelease);
-                if self.events.get(release as usize).is_some_and(releases) && !self.is_before(reader, release) {
-                    self.join(release);
-                }
-            }
-            self.race_with(thread, reader, races);
-            self.past.become_like(&before);
-        }
-    }
-
-    /// Whether an event happens before another one, which is later.
-    fn is_before(&self, earlier: u32, later: u32) -> bool {
-        let (of, event) = (self.events[earlier as usize].thread, &self.events[later as usize]);
-        event.thread == of || self.clocks.get(event.clock).get(of.index()).is_some_and(|known| *known > earlier)
-    }
-
-    /// An event before which the thread stood at this operation and could not go on has let it go on, or kept others from it:
-    /// the operation could not have preceded that one, but perhaps one before it on the same queue. So the candidate is, for
-    /// each queue, the last event before which the thread was not blocked there; all earlier ones happen before that.
-    fn race_before_enabling(&mut self, thread: ThreadId, op: &Op, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
-        let own = self.events_of(thread).last().map_or(0, |&e| e + 1);
-        let mut left: Vec<_> = op.accesses().collect();
-        for position in (0..self.events.len() as u32).rev() {
-            let event = &self.events[position as usize];
-            if event.thread == thread || !dependent(&event.op, op) || self.past.covers(position, event.thread) {
-                continue;
-            }
-            if position >= own && !enabled(position as usize, thread) {
-                continue;
-            }
-            let met = meeting(&left, &event.op);
-            if met.is_empty() {
-                continue;
-            }
-            let changes = event.op.accesses().any(|(_, _, access)| access != Access::Read);
-            self.race_with(thread, position, races);
-            if changes {
-                for (object, mask) in met {
-                    left.iter_mut().filter(|l| l.0 == object).for_each(|l| l.1 &= !mask);
-                }
-            }
-            if left.iter().all(|l| l.1 == 0) {
-                break;
-            }
-        }
-    }
-
-    /// A race with an event that came between the operation and what let it go on: whoever did that can go first. If nobody did, and
-    /// the thread was blocked, the event itself has let it go on.
-    fn race_unless_blocked(&self, thread: ThreadId, earlier: u32, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
-        let is_next = self.first_event_after(thread, earlier).is_none();
-        let before = races.len();
-        self.race_with(thread, earlier, races);
-        let own = ThreadSet::from_iter([thread]);
-        if is_next && !enabled(earlier as usize, thread) && races[before..].iter().all(|r| r.initials == own) {
-            races.truncate(before);
-        }
-    }
-
     /// The events that `op` depends on, latest first. The end of the process and atomic sections depend on everything.
     fn gather(&self, op: &Op, candidates: &mut Vec<u32>) {
         if op.is_global() {
@@ -653,62 +575,5 @@ impl History {
             self.threads.push(Thread { events: Vec::new(), created_by: NONE, woken_by: NONE });
         }
         &mut self.threads[thread.index()]
-    }
-
-    /// Notes which threads `op` at `position` has created or woken.
-    fn wake(&mut self, op: &Op, position: u32) {
-        match (op.kind, named_thread(op)) {
-            (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = position,
-            (OpKind::CondSignal | OpKind::CondCancel | OpKind::FutexWake, Some(waiter)) => {
-                self.wake_one(waiter, position);
-            }
-            (OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp, _) => {
-                named_threads(op).for_each(|waiter| self.wake_one(waiter, position));
-            }
-            (OpKind::CondBroadcast, _) => self.wake_all(OpKind::CondWait, op, position),
-            (OpKind::FutexWakeAll, _) => self.wake_all(OpKind::FutexWait, op, position),
-            (OpKind::BarrierArrive, _) if passes(op) => self.wake_all(OpKind::BarrierArrive, op, position),
-            _ => {}
-        }
-    }
-
-    fn wake_one(&mut self, waiter: ThreadId, position: u32) {
-        let state = self.thread(waiter);
-        if state.woken_by == NONE {
-            state.woken_by = position;
-        }
-    }
-
-    /// Wakes all whose last event is of this kind, on the same object. Who came last to a barrier does not wait there.
-    fn wake_all(&mut self, kind: OpKind, by: &Op, position: u32) {
-        for thread in &mut self.threads {
-            let last = thread.events.last().and_then(|&e| self.events.get(e as usize));
-            let waits = |e: &Event| e.op.kind == kind && e.op.object == by.object && !passes(&e.op);
-            if last.is_some_and(waits) && thread.woken_by == NONE {
-                thread.woken_by = position;
-            }
-        }
-    }
-
-    fn unwake(&mut self, op: &Op, position: u32) {
-        match (op.kind, named_thread(op)) {
-            (OpKind::ThreadCreate, Some(child)) => self.thread(child).created_by = NONE,
-            (
-                OpKind::CondSignal
-                | OpKind::CondCancel
-                | OpKind::CondBroadcast
-                | OpKind::BarrierArrive
-                | OpKind::FutexWake
-                | OpKind::FutexWakeAll
-                | OpKind::FutexWakeSet
-                | OpKind::FutexRequeue
-                | OpKind::FutexWakeOp,
-                _,
-            ) => {
-                let woken = self.threads.iter_mut().filter(|t| t.woken_by == position);
-                woken.for_each(|t| t.woken_by = NONE);
-            }
-            _ => {}
-        }
     }
 }
