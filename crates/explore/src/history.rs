@@ -467,9 +467,7 @@ impl History {
             }
             // An atomic section may take and release what it likes.
             self.race_with(thread, self.global, races);
-            if op.kind == OpKind::RwWrite {
-                self.race_after_other_readers(thread, op, &candidates, races);
-            }
+            self.race_after_others(thread, op, &candidates, races);
             candidates.iter().for_each(|&event| self.join(event));
         } else if op.is_on_channels() {
             self.race_before_enabling(thread, op, enabled, races);

@@ -1,9 +1,9 @@
-//! Races of operations that wait for more than one other, or there is no telling for whom: writers for readers, and whoever waits for a
-//! pipe or its like.
+//! Races of operations that several others can come before in any order, or there is no telling for whom they wait: writers after readers,
+//! semaphores that others look at, pipes and their like.
 
-use super::{Enabled, Event, History, Race};
+use super::{Enabled, Event, History, Race, leaves_room};
 use crate::clock::Past;
-use symdpor_abi::op::{Access, Op, dependent};
+use symdpor_abi::op::{Access, Op, OpKind, dependent};
 use symdpor_trace::{ObjectId, ThreadId, ThreadSet};
 
 /// The bytes that an operation has in common with some accesses, where one of the two writes.
@@ -16,26 +16,29 @@ fn meeting(left: &[(ObjectId, u8, Access)], op: &Op) -> Vec<(ObjectId, u8)> {
 }
 
 impl History {
-    /// A writer can come before one reader and yet after others that have released the lock meanwhile. That begins with these, not with
-    /// the writer: it may be that the one has been explored, and the other not.
-    pub(super) fn race_after_other_readers(
-        &mut self,
-        thread: ThreadId,
-        op: &Op,
-        candidates: &[u32],
-        races: &mut Vec<Race>,
-    ) {
+    /// A writer can come before one reader and yet after others that have released the lock meanwhile; what takes from a semaphore before one who
+    /// looks at its value, and after another. That begins with these others, not with the operation itself: it may be that the one has been
+    /// explored, and the other not.
+    pub(super) fn race_after_others(&mut self, thread: ThreadId, op: &Op, candidates: &[u32], races: &mut Vec<Race>) {
+        let passes = |e: &Event| match op.kind {
+            OpKind::RwWrite => e.op.access() == Some(Access::SharedRelease),
+            OpKind::SemWait => e.op.kind == OpKind::SemValue,
+            _ => false,
+        };
+        let is = |event: u32, what: &dyn Fn(&Event) -> bool| self.events.get(event as usize).is_some_and(what);
+        let others: Vec<u32> = candidates.iter().copied().filter(|&c| is(c, &passes)).collect();
+        if others.is_empty() {
+            return;
+        }
+        let left_room = candidates.iter().copied().filter(|&c| is(c, &|e| leaves_room(&e.op)));
+        let earlier: Vec<u32> = self.objects.acquisitions(op).chain(left_room).collect();
         let mut before = Past::default();
         before.become_like(&self.past);
-        let readers: Vec<u32> = self.objects.acquisitions(op).collect();
-        for reader in readers {
-            for &release in candidates {
-                let releases = |e: &Event| e.op.access() == Some(Access::SharedRelease);
-                if self.events.get(release as usize).is_some_and(releases) && !self.is_before(reader, release) {
-                    self.join(release);
-                }
-            }
-            self.race_with(thread, reader, races);
+        for event in earlier {
+            let beside = |&other: &u32| other != event && !self.is_before(event, other);
+            let beside: Vec<u32> = others.iter().copied().filter(beside).collect();
+            beside.into_iter().for_each(|other| self.join(other));
+            self.race_with(thread, event, races);
             self.past.become_like(&before);
         }
     }

@@ -49,6 +49,14 @@ fn a_writer_between_two_readers() {
     assert_complete(&Program { codes, recursive: 0 });
 }
 
+/// One looks at a semaphore before another takes from it, and a third one afterwards.
+#[test]
+fn a_wait_between_two_looks() {
+    let main = vec![Create(1, 0), Create(2, 1), Acquire(1)];
+    let codes = vec![main, vec![Add(1, Y, 1), Value(1, 1)], vec![Value(1, 1)]];
+    assert_complete(&Program { codes, recursive: 0 });
+}
+
 /// A third thread decides whether another's access happens at all.
 #[test]
 fn a_third_thread() {
