@@ -217,6 +217,10 @@ impl Value {
         chain(first, |u| llvm!(LLVMGetNextUse(u))).map(|u| Value(llvm!(LLVMGetUser(u)))).collect()
     }
 
+    pub fn is_unused(self) -> bool {
+        llvm!(LLVMGetFirstUse(self.0)).is_null()
+    }
+
     pub fn next(self) -> Option<Value> {
         present(llvm!(LLVMGetNextInstruction(self.0)))
     }

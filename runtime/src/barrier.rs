@@ -1,7 +1,8 @@
 //! Barriers. The state is in the `pthread_barrier_t` itself; who waits is kept with the threads.
 //!
 //! `PTHREAD_BARRIER_SERIAL_THREAD` goes to the last to arrive. Arrivals at one barrier depend on each other, so each thread
-//! is the last in some execution: nothing is lost by not letting others have it too.
+//! is the last in some execution: nothing is lost by not letting others have it too. If nobody asks for the result, those who come together depend on
+//! each other no more, and the last one goes on from there like all others do.
 
 use crate::access;
 use crate::end::misuse;
@@ -10,6 +11,8 @@ use crate::limits::EINVAL;
 use crate::names;
 use crate::races;
 use crate::sched;
+use crate::stack;
+use symdpor_abi::module::SiteKind;
 use symdpor_abi::op::{Op, OpKind};
 
 const BYTES: usize = 32;
@@ -45,7 +48,9 @@ fn check(address: usize, what: &str) {
 pub fn wait(address: usize) -> i32 {
     check(address, "threads wait at a destroyed barrier");
     crate::cycle::enter();
-    sched::visible(Op::new(OpKind::BarrierArrive, names::object(address)), address, 0);
+    let asks = !stack::is_at(SiteKind::Meet);
+    let kind = if asks { OpKind::BarrierArrive } else { OpKind::BarrierMeet };
+    sched::visible(Op::new(kind, names::object(address)), address, 0);
     let barrier = at(address);
     let clock = address + (barrier.generation % CLOCKS) as usize;
     if barrier.waiting == 0 {
@@ -57,10 +62,13 @@ pub fn wait(address: usize) -> i32 {
     crate::spin::changed();
     if barrier.waiting == barrier.count {
         open(address);
-        races::acquire(clock);
-        return SERIAL_THREAD;
+        if asks {
+            races::acquire(clock);
+            return SERIAL_THREAD;
+        }
+    } else {
+        exec::me().waits_for = address;
     }
-    exec::me().waits_for = address;
     sched::visible(Op::new(OpKind::BarrierPass, names::object(address)), address, 0);
     races::acquire(clock);
     0

@@ -178,6 +178,7 @@ pub fn note(step: &Step) {
         | OpKind::SemWait
         | OpKind::SemTaken
         | OpKind::BarrierArrive
+        | OpKind::BarrierMeet
         | OpKind::OutsideTake
         | OpKind::OutsidePut
         | OpKind::OutsideChange

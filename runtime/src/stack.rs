@@ -7,7 +7,7 @@ use crate::names;
 use crate::pool;
 use crate::watch;
 use symdpor_abi::channel::{STACKS_BYTES, STACKS_OFFSET, StackRecord, StackRole};
-use symdpor_abi::module::{Frame, Site};
+use symdpor_abi::module::{Frame, Site, SiteKind};
 
 pub const MAX_FRAMES: usize = 48;
 
@@ -73,6 +73,13 @@ pub fn site_id(site: usize) -> u32 {
 pub fn innermost(site: usize) -> usize {
     let top = exec::get().top;
     if site != 0 || !names::is_stack(top) { site } else { read(top).1 }
+}
+
+/// Whether the running thread's newest frame is at a site of this kind.
+pub fn is_at(kind: SiteKind) -> bool {
+    let site = innermost(0);
+    // SAFETY: as above.
+    crate::modules::is_site(site) && unsafe { (*(site as *const Site)).kind } == kind as u32
 }
 
 /// Id of the innermost site of the running thread.

@@ -72,6 +72,8 @@ pub enum SiteKind {
     Call = 3,
     Loop = 4,
     Fence = 5,
+    /// A call of `pthread_barrier_wait` whose result is not used.
+    Meet = 6,
 }
 
 /// A function of the module. Frames point to it; never compare by the function's address (COMDATs).

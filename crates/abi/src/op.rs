@@ -122,10 +122,13 @@ pub enum OpKind {
     CondCancel = 60,
     /// Looks whether the thread shall be cancelled; or did so instead of an operation on its objects, and is. `arg`: 1 if it is.
     CancelPoint = 61,
+    /// A thread arrives at a barrier, and does not care whether it is the last. `arg`: 1 if it is. It goes on with a `BarrierPass` in any
+    /// case, so that the order of those who come together makes no difference.
+    BarrierMeet = 62,
 }
 
 impl OpKind {
-    pub const ALL: [OpKind; 62] = [
+    pub const ALL: [OpKind; 63] = [
         OpKind::Waiting,
         OpKind::AtomicLoad,
         OpKind::AtomicStore,
@@ -188,6 +191,7 @@ impl OpKind {
         OpKind::ThreadCancel,
         OpKind::CondCancel,
         OpKind::CancelPoint,
+        OpKind::BarrierMeet,
     ];
 
     pub fn from_u8(raw: u8) -> Option<OpKind> {
@@ -289,6 +293,9 @@ impl Op {
     pub const fn access(&self) -> Option<Access> {
         Some(match self.kind {
             OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::OnceDone => Access::Read,
+            // Who comes after the last one is with others. Which of those before it came first is all the same.
+            OpKind::BarrierMeet if self.arg == 0 => Access::Read,
+            OpKind::BarrierMeet => Access::Write,
             OpKind::OutsideLook | OpKind::OutsideTake => Access::Read,
             OpKind::OutsidePut | OpKind::OutsideChange => Access::Write,
             // Another that woke nobody may as well come before it. Whoever wanted to wait, even in vain, may not: what made it
@@ -382,6 +389,11 @@ impl Op {
             Some(access) => Some((self.object, self.mask, access)),
             None => None,
         }
+    }
+
+    /// Whether it is the arrival at a barrier that all others there have waited for.
+    pub const fn opens_barrier(&self) -> bool {
+        matches!(self.kind, OpKind::BarrierArrive | OpKind::BarrierMeet) && self.arg != 0
     }
 
     /// Whether this is a read only because it failed to be a write.

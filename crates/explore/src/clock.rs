@@ -104,6 +104,19 @@ impl Past {
         self.grown = true;
     }
 
+    /// Adds what a thread that was woken by an event comes after. The event may be its own.
+    pub fn join_woken(&mut self, event: u32, of: ThreadId, clock: &[u32]) {
+        if self.thread != Some(of) {
+            return self.join(event, of, clock);
+        }
+        for (t, &theirs) in clock.iter().enumerate() {
+            let t = ThreadId(t as u16);
+            if t != of && theirs > self.component(t) {
+                self.join(theirs - 1, t, &[]);
+            }
+        }
+    }
+
     /// The clock of an event with this past.
     pub fn store(&self, store: &mut ClockStore) -> Clock {
         if self.grown { store.push(&self.words) } else { self.base }

@@ -62,6 +62,8 @@ struct Event {
     thread: ThreadId,
     op: Op,
     clock: Clock,
+    /// What those who were woken by it come after, besides itself: more than its own past if others had to come as well.
+    wakes_after: Clock,
     /// One more than the last position of another thread's event that happens before this one, or 0.
     reach: u32,
     /// The event that had woken the thread, or `NONE`.
@@ -157,14 +159,15 @@ impl History {
             self.join(self.last_event(target));
         }
         let before = (self.clocks.len(), self.objects.mark());
-        let clock = self.past.store(&mut self.clocks);
+        let (clock, reach) = (self.past.store(&mut self.clocks), self.past.reach());
+        let wakes_after = self.meet(op).unwrap_or(clock);
         self.objects.record(op, position, thread);
+        let goes_on = if op.kind == OpKind::BarrierMeet && op.opens_barrier() { position } else { NONE };
         let state = self.thread(thread);
-        let woken_by = std::mem::replace(&mut state.woken_by, NONE);
+        let woken_by = std::mem::replace(&mut state.woken_by, goes_on);
         state.events.push(position);
         self.wake(op, position);
         let (clocks_before, objects_before) = before;
-        let reach = self.past.reach();
         let global_before = self.global;
         if op.is_global() {
             self.global = position;
@@ -173,6 +176,7 @@ impl History {
             thread,
             op: *op,
             clock,
+            wakes_after,
             reach,
             woken_by,
             global_before,
@@ -181,15 +185,26 @@ impl History {
         });
     }
 
+    /// What those who have come to a barrier together come after once the last one has.
+    fn meet(&mut self, op: &Op) -> Option<Clock> {
+        if op.kind != OpKind::BarrierMeet || !op.opens_barrier() {
+            return None;
+        }
+        let others: Vec<u32> = self.objects.arrivals(op.object).collect();
+        others.into_iter().for_each(|other| self.join(other));
+        Some(self.past.store(&mut self.clocks))
+    }
+
     /// A step that goes on within an atomic section. It has a position and is no event: the section is, as a whole.
     fn push_inside(&mut self, thread: ThreadId, op: &Op) {
         let (clocks_before, objects_before) = (self.clocks.len(), self.objects.mark());
-        let (clock, global_before) = (Clock::default(), self.global);
+        let (clock, wakes_after, global_before) = (Clock::default(), Clock::default(), self.global);
         let (reach, woken_by) = (0, NONE);
         self.events.push(Event {
             thread,
             op: *op,
             clock,
+            wakes_after,
             reach,
             woken_by,
             global_before,
@@ -362,6 +377,11 @@ impl History {
         } else {
             self.gather(op, &mut candidates);
         }
+        let meets = op.kind == OpKind::BarrierMeet;
+        if meets {
+            // It may come once these have gone on.
+            candidates.extend(self.objects.arrivals(op.object));
+        }
         // Its own events it comes after anyway.
         candidates.retain(|&e| self.events.get(e as usize).is_some_and(|e| e.thread != thread));
         if on_channels || !candidates.is_empty() {
@@ -374,7 +394,9 @@ impl History {
             if self.events.get(event as usize).is_some_and(|e| !self.past.covers(event, e.thread)) {
                 races.push((event as usize, thread));
             }
-            self.join(event);
+            if !meets {
+                self.join(event);
+            }
         }
         self.candidates = candidates;
     }
@@ -415,7 +437,7 @@ impl History {
         let Some(state) = self.threads.get(thread.index()) else { return };
         let (last, woken_by, created_by) = (state.events.last().copied(), state.woken_by, state.created_by);
         self.join(last.unwrap_or(created_by));
-        self.join(woken_by);
+        self.join_waker(woken_by);
     }
 
     /// Takes back the events from position `len` on.
@@ -475,6 +497,10 @@ impl History {
                 self.race_unless_blocked(thread, event, enabled, races);
                 self.join(event);
             }
+        } else if op.kind == OpKind::BarrierMeet {
+            // Instead of any one of those who came together.
+            candidates.iter().for_each(|&event| self.race_with(thread, event, races));
+            candidates.iter().for_each(|&event| self.join(event));
         } else {
             for &event in &candidates {
                 self.race_with(thread, event, races);
@@ -517,12 +543,19 @@ impl History {
         if last.is_none() {
             self.join(created_by);
         }
-        self.join(woken_by);
+        self.join_waker(woken_by);
     }
 
     fn join(&mut self, event: u32) {
         if let Some(e) = self.events.get(event as usize) {
             self.past.join(event, e.thread, self.clocks.get(e.clock));
+        }
+    }
+
+    /// Adds what a thread comes after that was woken by an event.
+    fn join_waker(&mut self, event: u32) {
+        if let Some(e) = self.events.get(event as usize) {
+            self.past.join_woken(event, e.thread, self.clocks.get(e.wakes_after));
         }
     }
 

@@ -35,6 +35,9 @@ struct ObjectState {
     /// Those that have acquired it together with others since, and the posts, as links: the last of each.
     shared: u32,
     posts: u32,
+    /// Those who have come to a barrier since it opened last, and those who came before that since the time before, as links.
+    arrivals: u32,
+    passed: u32,
 }
 
 const UNTOUCHED: ObjectState = ObjectState {
@@ -46,6 +49,8 @@ const UNTOUCHED: ObjectState = ObjectState {
     acquired: [NONE; 2],
     shared: NONE,
     posts: NONE,
+    arrivals: NONE,
+    passed: NONE,
 };
 
 impl ObjectState {
@@ -123,6 +128,11 @@ fn bytes(mask: u8) -> impl Iterator<Item = usize> {
     (0..8).filter(move |b| mask & (1 << b) != 0)
 }
 
+/// Who comes to a barrier together with others neither conflicts with them nor keeps them from conflicting with others, be it the last.
+fn as_recorded(op: &Op, access: Access) -> Access {
+    if op.kind == OpKind::BarrierMeet { Access::Read } else { access }
+}
+
 /// Whether all bytes are meant, as they are for all synchronisation objects.
 fn whole(mask: u8) -> bool {
     mask == 0xff
@@ -168,6 +178,11 @@ impl Objects {
         n.checked_sub(1).and_then(|before| self.linked(last).nth(before as usize)).unwrap_or(NONE)
     }
 
+    /// Those who have come to a barrier since it opened last.
+    pub fn arrivals(&self, object: ObjectId) -> impl Iterator<Item = u32> {
+        self.linked(self.state(object).map_or(NONE, |s| s.arrivals))
+    }
+
     fn linked(&self, last: u32) -> impl Iterator<Item = u32> {
         let links = std::iter::successors(self.links.get(last as usize), |l| self.links.get(l.before as usize));
         links.map(|l| l.event)
@@ -194,6 +209,10 @@ impl Objects {
 
     fn conflicts_at(&self, op: &Op, (object, mask, access): (ObjectId, u8, Access), events: &mut Vec<u32>) {
         let Some(state) = self.state(object) else { return };
+        let access = as_recorded(op, access);
+        if op.kind == OpKind::BarrierMeet {
+            events.extend(self.linked(state.passed));
+        }
         if state.writes == [state.writes[0]; 8] {
             events.extend(Some(state.writes[0]).filter(|&e| e != NONE && mask != 0));
         } else {
@@ -235,6 +254,7 @@ impl Objects {
 
     fn record_at(&mut self, op: &Op, (object, mask, access): (ObjectId, u8, Access), event: u32, thread: ThreadId) {
         let index = self.intern(object);
+        let access = as_recorded(op, access);
         self.saved.push((index, self.states[index as usize]));
         let mut state = self.states[index as usize];
         match access {
@@ -252,7 +272,11 @@ impl Objects {
             }
             Access::SharedAcquire | Access::TryShared => state.shared = self.link(state.shared, event),
             Access::Write if op.kind == OpKind::SemPost => state.posts = self.link(state.posts, event),
+            Access::Read if op.kind == OpKind::BarrierMeet => state.arrivals = self.link(state.arrivals, event),
             _ => {}
+        }
+        if op.opens_barrier() {
+            (state.passed, state.arrivals) = (state.arrivals, NONE);
         }
         self.states[index as usize] = state;
     }

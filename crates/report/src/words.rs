@@ -65,8 +65,10 @@ fn plain(event: &Event, name: &dyn Fn(ThreadId) -> String) -> String {
         OpKind::SemTry => format!("try to take semaphore{object}"),
         OpKind::SemTryFailed => format!("try to take semaphore{object}, fails"),
         OpKind::SemValue => format!("value of semaphore{object} = {}", event.arg),
-        OpKind::BarrierArrive if event.arg != 0 => format!("arrive at barrier{object} as the last"),
-        OpKind::BarrierArrive => format!("arrive at barrier{object}"),
+        OpKind::BarrierArrive | OpKind::BarrierMeet if event.arg != 0 => {
+            format!("arrive at barrier{object} as the last")
+        }
+        OpKind::BarrierArrive | OpKind::BarrierMeet => format!("arrive at barrier{object}"),
         OpKind::BarrierPass => format!("go on after barrier{object}"),
         OpKind::FutexWait => format!("futex wait{object}"),
         OpKind::FutexMismatch => format!("futex wait{object}, has another value"),
@@ -209,7 +211,9 @@ pub fn waiting(op: OpKind, object: &str, joined: Option<ThreadId>, name: &dyn Fn
         (OpKind::RwRead, _) => format!("waits to read-lock{object}"),
         (OpKind::RwWrite, _) => format!("waits to write-lock{object}"),
         (OpKind::SemWait, _) => format!("waits for semaphore{object}"),
-        (OpKind::BarrierArrive | OpKind::BarrierPass, _) => format!("waits for others at barrier{object}"),
+        (OpKind::BarrierArrive | OpKind::BarrierMeet | OpKind::BarrierPass, _) => {
+            format!("waits for others at barrier{object}")
+        }
         (OpKind::CondCancel, _) => format!("waits for a signal on{object}"),
         (OpKind::CondTimeout, _) => format!("waits for a signal on{object}, with a time limit"),
         (OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange, _) => {

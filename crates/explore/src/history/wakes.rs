@@ -1,13 +1,13 @@
 //! Who has created and woken whom: what a thread does next comes after that.
 
-use super::{Event, History, named_thread, named_threads};
+use super::{History, named_thread, named_threads};
 use crate::objects::NONE;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_trace::ThreadId;
 
-/// Whether it is the arrival at a barrier for which all others there have waited.
-fn passes(op: &Op) -> bool {
-    op.kind == OpKind::BarrierArrive && op.arg != 0
+/// Whether a thread that has done this waits at a barrier.
+fn waits_at_barrier(op: &Op) -> bool {
+    matches!(op.kind, OpKind::BarrierArrive | OpKind::BarrierMeet) && !op.opens_barrier()
 }
 
 impl History {
@@ -21,9 +21,11 @@ impl History {
             (OpKind::FutexWakeSet | OpKind::FutexRequeue | OpKind::FutexWakeOp, _) => {
                 named_threads(op).for_each(|waiter| self.wake_one(waiter, position));
             }
-            (OpKind::CondBroadcast, _) => self.wake_all(OpKind::CondWait, op, position),
-            (OpKind::FutexWakeAll, _) => self.wake_all(OpKind::FutexWait, op, position),
-            (OpKind::BarrierArrive, _) if passes(op) => self.wake_all(OpKind::BarrierArrive, op, position),
+            (OpKind::CondBroadcast, _) => self.wake_all(|waiter| waiter.kind == OpKind::CondWait, op, position),
+            (OpKind::FutexWakeAll, _) => self.wake_all(|waiter| waiter.kind == OpKind::FutexWait, op, position),
+            (OpKind::BarrierArrive | OpKind::BarrierMeet, _) if op.opens_barrier() => {
+                self.wake_all(waits_at_barrier, op, position);
+            }
             _ => {}
         }
     }
@@ -35,12 +37,11 @@ impl History {
         }
     }
 
-    /// Wakes all whose last event is of this kind, on the same object. Who came last to a barrier does not wait there.
-    fn wake_all(&mut self, kind: OpKind, by: &Op, position: u32) {
+    /// Wakes all who wait on the same object. Who came last to a barrier does not wait there.
+    fn wake_all(&mut self, waits: impl Fn(&Op) -> bool, by: &Op, position: u32) {
         for thread in &mut self.threads {
             let last = thread.events.last().and_then(|&e| self.events.get(e as usize));
-            let waits = |e: &Event| e.op.kind == kind && e.op.object == by.object && !passes(&e.op);
-            if last.is_some_and(waits) && thread.woken_by == NONE {
+            if last.is_some_and(|e| waits(&e.op) && e.op.object == by.object) && thread.woken_by == NONE {
                 thread.woken_by = position;
             }
         }
@@ -54,6 +55,7 @@ impl History {
                 | OpKind::CondCancel
                 | OpKind::CondBroadcast
                 | OpKind::BarrierArrive
+                | OpKind::BarrierMeet
                 | OpKind::FutexWake
                 | OpKind::FutexWakeAll
                 | OpKind::FutexWakeSet

@@ -273,7 +273,7 @@ impl<const W: usize> Order<W> {
         // A lock that readers share has no last release to name.
         let shared = matches!(op.kind, OpKind::RwRead | OpKind::RwWrite | OpKind::SemWait | OpKind::SemTaken);
         let Some(key) = self.acquired(op).first().or(seen) else { return Via::default() };
-        if shared || matches!(op.kind, OpKind::BarrierArrive | OpKind::BarrierPass) {
+        if shared || matches!(op.kind, OpKind::BarrierArrive | OpKind::BarrierMeet | OpKind::BarrierPass) {
             return Via::default();
         }
         let place = self.place(key);
@@ -328,11 +328,8 @@ impl<const W: usize> Order<W> {
             OpKind::RwWrite => with_readers,
             OpKind::RwTryRead | OpKind::RwTryWrite if most => with_readers,
             // Which post lets which wait through is not repeated here, nor which arrivals belong together.
-            OpKind::SemWait | OpKind::SemTaken | OpKind::SemTry | OpKind::BarrierArrive | OpKind::BarrierPass
-                if most =>
-            {
-                object
-            }
+            OpKind::SemWait | OpKind::SemTaken | OpKind::SemTry if most => object,
+            OpKind::BarrierArrive | OpKind::BarrierMeet | OpKind::BarrierPass if most => object,
             OpKind::OutsideLook | OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => {
                 self.keys(op)
             }
@@ -352,7 +349,7 @@ impl<const W: usize> Order<W> {
             OpKind::MutexUnlock | OpKind::OnceEnd => (object, Release::Set),
             OpKind::RwUnlockWrite => (object, Release::Set),
             OpKind::RwUnlockRead => (Keys([(op.object.0, 1 << READERS), (0, 0)]), Release::Merge),
-            OpKind::SemPost | OpKind::BarrierArrive if most => (object, Release::Merge),
+            OpKind::SemPost | OpKind::BarrierArrive | OpKind::BarrierMeet if most => (object, Release::Merge),
             OpKind::CondWait => (Keys::object(op.object2), Release::Set),
             OpKind::OutsideTake | OpKind::OutsidePut | OpKind::OutsideChange if most => (self.keys(op), Release::Merge),
             _ => (Keys::NONE, Release::Set),

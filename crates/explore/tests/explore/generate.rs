@@ -725,8 +725,9 @@ impl Generator {
         if self.rng.percent(40) {
             self.atom_or_plain(code);
         }
-        code.push(Instr::Barrier(b, r));
-        if self.rng.percent(40) {
+        let asks = self.rng.percent(50);
+        code.push(if asks { Instr::Barrier(b, r) } else { Instr::Meet(b) });
+        if asks && self.rng.percent(70) {
             code.push(Instr::If(r, 1, 1));
         }
         self.atom_or_plain(code);

@@ -468,7 +468,7 @@ impl State {
             Phase::Futex(..) | Phase::FutexWoken => return (self.leave_futex(t, instr, pending), None),
             _ => {}
         }
-        let stays = matches!(instr, Instr::Wait(..) | Instr::WaitLimit(..) | Instr::Barrier(..));
+        let stays = matches!(instr, Instr::Wait(..) | Instr::WaitLimit(..) | Instr::Barrier(..) | Instr::Meet(_));
         if !stays && instr.spins_on() == [None, None] {
             self.threads[t].pc += 1;
         }

@@ -104,6 +104,8 @@ pub enum Instr {
     Value(u8, u8),
     /// The register says whether the thread was the last.
     Barrier(u8, u8),
+    /// The same, without asking.
+    Meet(u8),
     /// Runs the given number of instructions once, which end with `OnceEnd`; all others skip them.
     Once(u8, u8),
     OnceEnd(u8),

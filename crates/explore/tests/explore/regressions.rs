@@ -57,6 +57,18 @@ fn a_wait_between_two_looks() {
     assert_complete(&Program { codes, recursive: 0 });
 }
 
+/// The same of those who come to a barrier and do not ask who was the last. Then it makes no difference who comes first of those who come together.
+#[test]
+fn a_barrier_for_two_of_four_who_do_not_ask() {
+    let low = View { from: 1, lanes: 1, ..Y };
+    let main = vec![Create(1, 0), Create(2, 1), Create(3, 2), Join(1), Meet(0)];
+    let second = vec![Meet(0), Add(0, low, 1)];
+    let codes = vec![main, vec![Add(1, Y, 1), Meet(0)], second.clone(), second];
+    assert_complete(&Program { codes, recursive: 0 });
+    let mixed = [vec![Barrier(0, 0), Add(1, X, 1)], vec![Meet(0), Load(1, X)], vec![Meet(0)], vec![Meet(1)]];
+    assert_complete(&fork_join(&mixed));
+}
+
 /// A third thread decides whether another's access happens at all.
 #[test]
 fn a_third_thread() {

@@ -68,6 +68,7 @@ impl Shared {
             Instr::TryTake(_, s) => semaphore_op(OpKind::SemTry, s, 0xff),
             Instr::Value(_, s) => semaphore_op(OpKind::SemValue, s, 0xff),
             Instr::Barrier(b, _) => Op::new(OpKind::BarrierArrive, object(8, b)),
+            Instr::Meet(b) => Op::new(OpKind::BarrierMeet, object(8, b)),
             _ => return None,
         })
     }
@@ -126,7 +127,7 @@ impl State {
                 self.threads[t].regs[r as usize] = value as i8;
                 return (with_arg(op, value as u32), None);
             }
-            Instr::Barrier(b, _) => return (with_arg(op, self.arrive(program, t, b) as u32), None),
+            Instr::Barrier(b, _) | Instr::Meet(b) => return (with_arg(op, self.arrive(program, t, b) as u32), None),
             _ => {}
         }
         (op, None)
@@ -208,7 +209,11 @@ impl State {
         }
         join(&mut self.threads[t].clock, &all);
         self.set_last(program, t, 1);
-        self.threads[t].pc += 1;
+        if matches!(self.instr(program, t), Some(Instr::Meet(_))) {
+            self.threads[t].phase = Phase::Released;
+        } else {
+            self.threads[t].pc += 1;
+        }
         true
     }
 
