@@ -10,7 +10,7 @@ use crate::shrink::shrink;
 use std::collections::BTreeSet;
 use symdpor_abi::op::dependent;
 use symdpor_explore::{AllInterleavings, Explorer, SourceSets};
-use symdpor_trace::{End, Execution, Op, OpKind};
+use symdpor_trace::{End, Execution, Op, OpKind, Step};
 
 /// The order of each pair of dependent steps, which is what equivalent executions have in common.
 fn class(execution: &Execution) -> Vec<[u32; 3]> {
@@ -22,11 +22,18 @@ fn class(execution: &Execution) -> Vec<[u32; 3]> {
     let mut pairs = Vec::new();
     for j in 0..steps.len() {
         pairs.push([name(j), u32::MAX, steps[j].alternative as u32]);
-        let before = (0..j).filter(|&i| dependent(&steps[i].op, &steps[j].op));
+        let before = (0..j).filter(|&i| dependent(&steps[i].op, &steps[j].op) && !meet(steps, i, j));
         pairs.extend(before.map(|i| [name(i), name(j), 0]));
     }
     pairs.sort_unstable();
     pairs
+}
+
+/// Whether two who do not ask who was the last come to a barrier together: no opening of it lies between them, but by the later one.
+fn meet(steps: &[Step], i: usize, j: usize) -> bool {
+    let of_meeting = |s: &Step| s.op.kind == OpKind::BarrierMeet && s.op.object == steps[i].op.object;
+    let opens = |s: &Step| s.op.object == steps[i].op.object && s.op.opens_barrier();
+    of_meeting(&steps[i]) && of_meeting(&steps[j]) && !steps[i..j].iter().any(opens)
 }
 
 type Class = Vec<[u32; 3]>;
