@@ -22,18 +22,22 @@ fn class(execution: &Execution) -> Vec<[u32; 3]> {
     let mut pairs = Vec::new();
     for j in 0..steps.len() {
         pairs.push([name(j), u32::MAX, steps[j].alternative as u32]);
-        let before = (0..j).filter(|&i| dependent(&steps[i].op, &steps[j].op) && !meet(steps, i, j));
+        let before = (0..j).filter(|&i| ordered(steps, i, j));
         pairs.extend(before.map(|i| [name(i), name(j), 0]));
     }
     pairs.sort_unstable();
     pairs
 }
 
-/// Whether two who do not ask who was the last come to a barrier together: no opening of it lies between them, but by the later one.
-fn meet(steps: &[Step], i: usize, j: usize) -> bool {
-    let of_meeting = |s: &Step| s.op.kind == OpKind::BarrierMeet && s.op.object == steps[i].op.object;
-    let opens = |s: &Step| s.op.object == steps[i].op.object && s.op.opens_barrier();
-    of_meeting(&steps[i]) && of_meeting(&steps[j]) && !steps[i..j].iter().any(opens)
+/// Whether the order of two steps matters. Of two who come to a barrier and do not ask who was the last it does if they do not come
+/// together: if it opens once the first has come.
+fn ordered(steps: &[Step], i: usize, j: usize) -> bool {
+    let barrier = steps[i].op.object;
+    let meets = |s: &Step| s.op.kind == OpKind::BarrierMeet && s.op.object == barrier;
+    if meets(&steps[i]) && meets(&steps[j]) {
+        return steps[i..j].iter().any(|s| s.op.object == barrier && s.op.opens_barrier());
+    }
+    dependent(&steps[i].op, &steps[j].op)
 }
 
 type Class = Vec<[u32; 3]>;
