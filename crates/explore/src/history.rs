@@ -502,6 +502,9 @@ impl History {
             candidates.iter().for_each(|&event| self.race_with(thread, event, races));
             candidates.iter().for_each(|&event| self.join(event));
         } else {
+            if op.kind == OpKind::SemTaken {
+                self.race_before_take(thread, op, &mut candidates, races);
+            }
             for &event in &candidates {
                 self.race_with(thread, event, races);
                 self.join(event);

@@ -43,6 +43,30 @@ impl History {
         }
     }
 
+    /// What has taken from a semaphore without waiting takes what the one before it took, if it comes instead of it: then it does not need the
+    /// post that came in between.
+    pub(super) fn race_before_take(
+        &mut self,
+        thread: ThreadId,
+        op: &Op,
+        candidates: &mut Vec<u32>,
+        races: &mut Vec<Race>,
+    ) {
+        let post = self.objects.post(op.object, op.arg);
+        let Some(at) = candidates.iter().position(|&c| c == post) else { return };
+        let is_take = |&event: &u32| matches!(self.events[event as usize].op.kind, OpKind::SemTaken | OpKind::SemWait);
+        let Some(take) = candidates[at..].iter().copied().find(is_take) else { return };
+        for &later in &candidates[..at] {
+            self.race_with(thread, later, races);
+            self.join(later);
+        }
+        self.race_with(thread, post, races);
+        self.race_with(thread, take, races);
+        self.join(post);
+        self.join(take);
+        candidates.drain(..=at);
+    }
+
     /// Whether an event happens before another one, which is later.
     fn is_before(&self, earlier: u32, later: u32) -> bool {
         let (of, event) = (self.events[earlier as usize].thread, &self.events[later as usize]);
