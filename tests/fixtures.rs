@@ -32,7 +32,9 @@ const TRIES: usize = 20;
 const FEASIBLE: u64 = 20_000;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Most of the time goes into other processes, which wait for each other.
+    arguments.test_threads.get_or_insert(std::thread::available_parallelism().map_or(1, |cores| cores.get()) + 1);
     let blessing = std::env::var_os("SYMDPOR_BLESS").is_some();
     let all = std::env::var_os("SYMDPOR_LEVELS").is_some_and(|levels| levels == "all");
     let others = |i: usize, f: &Fixture| match i % 4 {
@@ -44,14 +46,17 @@ fn main() -> ExitCode {
         true => vec![blessing_trial(f)],
         false => {
             let others = others(i, &f);
-            trials(f, others)
+            let alone = if all { &MAIN_LEVELS[..] } else { &MAIN_LEVELS[i % 2..i % 2 + 1] };
+            trials(f, others, alone)
         }
     };
     let trials = fixture::all().into_iter().enumerate().flat_map(of_one).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn trials(fixture: Fixture, others: &[&'static str]) -> Vec<Trial> {
+/// `others`: the levels at which only the default is tried. `alone`: those at which it is compared with itself without the pass, which is to
+/// be built for that.
+fn trials(fixture: Fixture, others: &[&'static str], alone: &[&'static str]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for level in MAIN_LEVELS {
         // What the search does otherwise than by default is looked at once: it does not depend on the optimiser.
@@ -60,9 +65,8 @@ fn trials(fixture: Fixture, others: &[&'static str]) -> Vec<Trial> {
         trials.extend(modes.map(|mode| mode_trial(&fixture, level, mode)));
     }
     trials.extend(others.iter().map(|level| mode_trial(&fixture, level, DEFAULT)));
-    let twice = !fixture.is_cxx() || !fixture.is_ok() || others.len() == OTHER_LEVELS.len();
-    let levels = MAIN_LEVELS.iter().filter(|level| twice || **level == "-O2");
-    trials.extend(levels.map(|level| alone_or_replayed(&fixture, level)));
+    let levels = if fixture.is_ok() { alone } else { &MAIN_LEVELS[..] };
+    trials.extend(levels.iter().map(|level| alone_or_replayed(&fixture, level)));
     if let Some(twin) = fixture.header.same_counts_as.clone() {
         let name = format!("{} counts of {twin}", fixture.name);
         trials.push(Trial::test(name, move || same_counts(&fixture, &fixture::named(&twin))));
