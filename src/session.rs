@@ -31,8 +31,8 @@ pub struct Session {
     pub points: Points,
     /// Time that went into descriptions.
     describing: Duration,
-    /// The exit status of the execution that is run again because it has met something new.
-    ended_with: Option<u32>,
+    /// The exit status and the choices of the execution that is run again because it has met something new.
+    ended_with: Option<(u32, Vec<Choice>)>,
 }
 
 /// What became of a plan.
@@ -81,8 +81,7 @@ fn options_of(plan: &Plan, bits: u32) -> u32 {
 
 impl Session {
     pub fn new(settings: Settings, globals: Globals, bits: u32) -> Session {
-        let execution =
-            Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
+        let execution = nothing();
         Session {
             worker: Worker::new(settings),
             globals,
@@ -124,7 +123,7 @@ impl Session {
 
     /// The choices that lead through the whole of the last execution.
     pub fn choices(&self) -> Vec<Choice> {
-        self.execution.steps.iter().map(|s| Choice { thread: s.thread, alternative: s.alternative }).collect()
+        choices(&self.execution)
     }
 
     pub fn run(&mut self, plan: &Plan, show: bool, stop: &mut dyn FnMut() -> bool) -> Result<Ran, WorkerError> {
@@ -166,28 +165,43 @@ impl Session {
             if enough || (!ended && !dropped) {
                 return Ok(answer);
             }
-            if *outcome == Outcome::Exited {
-                self.ended_with.get_or_insert(header.exit_status);
-            }
             let Some((channel, worker)) = self.worker.channel_mut() else { return Ok(answer) };
             let started = Instant::now();
             let described = self.points.describe(channel, header, worker);
             self.describing += started.elapsed();
             match described {
-                Ok(true) => request.options &= !options::SHOW_OUTPUT,
+                Ok(true) => {
+                    if *outcome == Outcome::Exited && self.ended_with.is_none() {
+                        self.ended_with = Some((header.exit_status, self.choices_of(header)));
+                    }
+                    request.options &= !options::SHOW_OUTPUT;
+                }
                 Ok(false) => return Ok(answer),
                 Err(_) => return Ok(Answer::Died(Death::Damaged)),
             }
         }
     }
 
-    /// Whether an execution that had to be run again has ended with another exit status: the first one must not be forgotten.
+    /// Whether an execution that had to be run again has ended with another exit status: the first one must not be forgotten. Beyond
+    /// the plan it may have gone another way, since the order in which threads are run depends on which are alike, which was not known at
+    /// first: then it was another execution, which the search comes to if it makes a difference.
     fn ended_otherwise(&self, outcome: Outcome, header: &Header) -> bool {
-        outcome == Outcome::Exited && self.ended_with.is_some_and(|status| status != header.exit_status)
+        let Some((status, choices)) = &self.ended_with else { return false };
+        outcome == Outcome::Exited && *status != header.exit_status && *choices == self.choices_of(header)
+    }
+
+    /// The choices of the answer that is in the channel.
+    fn choices_of(&self, header: &Header) -> Vec<Choice> {
+        let mut execution = nothing();
+        let steps = self.worker.channel().map(|c| Trace::default().update(c, header, 0, &mut execution));
+        if !matches!(steps, Some(Ok(()))) {
+            return vec![];
+        }
+        choices(&execution)
     }
 
     fn other_status(&self, header: &Header) -> Unexpected {
-        let (first, second) = (self.ended_with.unwrap_or(0), header.exit_status);
+        let (first, second) = (self.ended_with.as_ref().map_or(0, |e| e.0), header.exit_status);
         let message = format!("ended with status {first}, and with {second} when it was repeated");
         Unexpected { step: header.step_count as usize, divergence: None, message }
     }
@@ -319,6 +333,15 @@ impl Session {
     pub fn quit(&mut self) {
         self.worker.quit();
     }
+}
+
+/// No execution yet.
+fn nothing() -> Execution {
+    Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] }
+}
+
+fn choices(execution: &Execution) -> Vec<Choice> {
+    execution.steps.iter().map(|s| Choice { thread: s.thread, alternative: s.alternative }).collect()
 }
 
 /// How many steps of the last execution the plan begins with.

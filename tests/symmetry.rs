@@ -74,6 +74,39 @@ fn what_lies_dead_on_the_stack_is_no_part_of_a_state() {
     }
 }
 
+/// Whom the worker runs beyond the plan depends on who is like a sleeping thread. That is not known before the points where threads stand
+/// are described, so an execution that is run again for that may go another way, and end otherwise. The program repeats itself all the same.
+#[test]
+fn an_execution_that_goes_another_way_when_more_is_known_has_not_changed() {
+    const SOURCE: &str = "#include <assert.h>\n#include <pthread.h>\n#include <stdatomic.h>\n#include <stdlib.h>\n\
+        static atomic_int a[3];\n\
+        static void *one(void *p) { atomic_fetch_add(&a[1], 1); atomic_fetch_add(&a[2], 1); return p; }\n\
+        static void *three(void *p) { atomic_fetch_add(&a[0], 1); atomic_fetch_add(&a[2], 1); return p; }\n\
+        static void *two(void *p) {\n\
+            int none = 0;\n\
+            assert(!atomic_compare_exchange_strong(&a[0], &none, 1));\n\
+            atomic_store_explicit(&a[2], 3, memory_order_release);\n\
+            return p;\n\
+        }\n\
+        int main(void) {\n\
+            pthread_t t[3];\n\
+            pthread_create(&t[0], NULL, one, NULL);\n\
+            pthread_create(&t[1], NULL, two, NULL);\n\
+            pthread_create(&t[2], NULL, three, NULL);\n\
+            pthread_join(t[2], NULL);\n\
+            pthread_join(t[1], NULL);\n\
+            exit(1 + 25 * atomic_load(&a[0]) + 5 * atomic_load(&a[1]) + atomic_load(&a[2]));\n\
+        }\n";
+    for level in ["-O0", "-O2"] {
+        let path = tool::scratch("symmetry").join(format!("another-way{level}"));
+        build::text(SOURCE, false, &[level], &path, With::Pass).unwrap_or_else(|e| panic!("{e}"));
+        let request = Request { options: vec!["--keep-going".to_owned()], ..Request::default() };
+        let verification = tool::verify(&path, &request).unwrap_or_else(|e| panic!("{e}"));
+        let summary = &verification.summary;
+        assert_eq!((&summary.reason, summary.errors.len(), summary.executions), (&None, 7, 21), "{level}");
+    }
+}
+
 fn explain(source: &str) -> String {
     let path = tool::scratch("symmetry").join(format!("explained-{}", tool::unique()));
     build::text(source, false, &["-O0"], &path, With::Pass).unwrap_or_else(|e| panic!("{e}"));

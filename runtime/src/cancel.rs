@@ -161,6 +161,11 @@ pub fn ask(handle: usize) -> i32 {
     0
 }
 
+/// What `pthread_setcancelstate` and `pthread_setcanceltype` tell.
+pub fn told(thread: &Thread) -> u8 {
+    thread.cancel & (DISABLED | ANYWHERE)
+}
+
 /// `pthread_setcancelstate`: 0 enables.
 pub fn set_state(state: i32, old: usize) -> i32 {
     set(state, old, DISABLED)

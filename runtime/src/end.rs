@@ -74,10 +74,13 @@ pub fn raised(signal: i32) -> ! {
     error(ErrorKind::Crash, &Details::at(0), format_args!("{}", signal_text(signal)))
 }
 
-/// The process exits: an operation that depends on all others. Before the snapshot there are no others.
+/// The process exits: after all others have done what they can, if that is no error, and otherwise as an operation that depends
+/// on all others. Before the snapshot there are no others.
 pub fn exit_process(status: i32) -> ! {
-    let mut op = Op::new(OpKind::ProcessExit, symdpor_abi::object::ObjectId::NONE);
-    op.arg = status as u32 & 0xff;
+    let op = match status as u32 & 0xff {
+        0 => Op::quiet_exit(),
+        status => Op { arg: status, ..Op::new(OpKind::ProcessExit, symdpor_abi::object::ObjectId::NONE) },
+    };
     if crate::snapshot::is_taken() {
         sched::visible(op, 0, 0);
     }

@@ -41,6 +41,11 @@ pub struct Exec {
     pub in_vain: ThreadBits,
     pub any_in_vain: bool,
     pub go_next: ThreadBits,
+    /// Threads that wait to end the process until no other can go on, if there are any, and the step before which the first of them came to
+    /// that. See `sched::let_exit`.
+    pub exits: ThreadBits,
+    pub any_exits: bool,
+    pub exits_since: u32,
     /// How often the running thread has given way in the step under way.
     pub gave_way: u8,
     /// Hooks called since the last visible operation.
@@ -66,6 +71,8 @@ pub struct Exec {
     behind: [Page; 0],
     pub spins: Spins,
     pub limits: Limits,
+    /// The locales that threads have chosen for themselves, or 0.
+    pub locales: [usize; MAX_THREADS],
 }
 
 #[repr(C, align(4096))]

@@ -6,6 +6,7 @@ use crate::alike;
 use crate::cell::Global;
 use crate::channel;
 use crate::exec;
+use crate::limits;
 use crate::local::{self, Sink};
 use crate::names;
 use crate::pool;
@@ -163,7 +164,7 @@ fn accesses() {
             | (entry.mask as u64) << 24
             | (entry.write as u64) << 32
             | (entry.granules as u64) << 33;
-        write(&[first, names::object(entry.granule).0]);
+        write(&[first, names::first_object(entry.granule, entry.granules as usize).0]);
     }
     if log.is_full() {
         // Anything.
@@ -230,7 +231,10 @@ fn hash(number: u16) -> [u64; 2] {
     }
     let walked = local::walk(number, &mut hash);
     if let Some(exact) = hash.exact {
-        exec::get().threads[number as usize].chain = if walked.is_ok() { exact.finish() } else { [0; 2] };
+        let thread = &mut exec::get().threads[number as usize];
+        thread.chain = if walked.is_ok() { exact.finish() } else { [0; 2] };
+        // What it still knows of that is part of its local state.
+        thread.learnt = 0;
     }
     if walked.is_ok() { hash.lanes.finish() } else { [0; 2] }
 }
@@ -250,6 +254,11 @@ pub fn chained(number: u16) -> Option<[u64; 2]> {
     let thread = &exec::get().threads[number as usize];
     local::is_plain(thread).ok()?;
     let mut lanes = Lanes(thread.chain);
+    // What it has got elsewhere since then.
+    lanes.add(thread.learnt);
+    lanes.add(limits::last_told_to(number));
+    lanes.add(local::floating_point(number));
+    lanes.add(thread.stack as u64);
     let op = &thread.pending;
     lanes.add(op.kind as u64 | (op.mask as u64) << 8);
     lanes.add(if op.object.region() as u8 == 3 {

@@ -64,10 +64,36 @@ pub fn has_given_up(thread: &Thread) -> bool {
 
 /// The clock has said this to the running thread.
 pub fn answered(nanoseconds: u64) {
+    let limit = mine();
+    limit.answers[limit.next % ANSWERS] = nanoseconds;
+    limit.next = (limit.next + 1) % ANSWERS;
     if crate::snapshot::is_taken() {
-        let limit = mine();
-        limit.answers[limit.next % ANSWERS] = nanoseconds;
-        limit.next = (limit.next + 1) % ANSWERS;
+        crate::footprint::learnt(nanoseconds as usize);
+    }
+}
+
+impl Limit {
+    /// What the clock said to the thread last, or to who created it, or to whom it has joined.
+    fn last(&mut self) -> &mut u64 {
+        &mut self.answers[(self.next + ANSWERS - 1) % ANSWERS]
+    }
+}
+
+/// What time the running thread knows it to have been.
+pub fn last_told() -> u64 {
+    *mine().last()
+}
+
+/// The same of another.
+pub fn last_told_to(number: u16) -> u64 {
+    *exec::get().limits[number as usize % MAX_THREADS].last()
+}
+
+/// A thread comes after all that another has done: it is told no earlier time, nor the same again.
+pub fn knows_times_of(number: u16, other: u16) {
+    let told = last_told_to(other);
+    if told > last_told_to(number) {
+        *exec::get().limits[number as usize % MAX_THREADS].last() = told;
     }
 }
 

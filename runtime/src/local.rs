@@ -9,6 +9,7 @@
 //! - has a frame of code that was not instrumented between its own,
 //! - has something live that cannot be read.
 
+use crate::cancel;
 use crate::cell::Global;
 use crate::channel;
 use crate::exec;
@@ -18,8 +19,10 @@ use crate::limits;
 use crate::modules;
 use crate::names;
 use crate::stack;
+use crate::sys::context::FloatingPoint;
 use crate::thread::Thread;
 use crate::tls;
+use crate::uses;
 use symdpor_abi::channel::{
     DESCRIPTIONS_BYTES, DESCRIPTIONS_OFFSET, POINTS_CAPACITY, POINTS_OFFSET, WANTED_CAPACITY, WANTED_OFFSET,
 };
@@ -153,7 +156,7 @@ fn symbol_hash(function: usize) -> u64 {
 pub fn is_plain(thread: &Thread) -> Result<(), Why> {
     match () {
         _ if thread.identified => Err(Why::Identified),
-        _ if thread.held != 0 => Err(Why::HoldsLock),
+        _ if thread.held != thread.reading.times() => Err(Why::HoldsLock),
         _ if limits::has_given_up(thread) => Err(Why::WaitedInVain),
         _ if thread.cleanup != 0 || thread.destructors != 0 => Err(Why::Handlers),
         _ => Ok(()),
@@ -250,8 +253,22 @@ pub fn collect(number: u16) -> Result<(), Why> {
 pub fn walk(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     is_plain(&exec::get().threads[number as usize])?;
     walk_all(number, sink)?;
+    // Who has been told what time it is is told another the next time.
+    sink.code(limits::last_told_to(number));
     exec::get().spins[number as usize].for_each_word(|word| sink.code(word));
     Ok(())
+}
+
+/// What decides how a thread computes, and what it can ask about that.
+pub fn floating_point(number: u16) -> u64 {
+    let exec = exec::get();
+    let state = if number == exec.current {
+        FloatingPoint::mine()
+    } else {
+        // SAFETY: it is suspended.
+        unsafe { FloatingPoint::at(exec.threads[number as usize].sp) }
+    };
+    state.modes() | if uses::floating_point_flags() { state.happened() } else { 0 }
 }
 
 /// The same of any thread, except how far its turns have been followed.
@@ -268,6 +285,13 @@ pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     if pending.kind == OpKind::ThreadJoin {
         sink.code(pending.arg as u64);
     }
+    sink.code(thread.reading.sum());
+    sink.code(floating_point(number));
+    // How deep it may call.
+    sink.code(thread.stack as u64);
+    // Whether it may be cancelled it can ask, even if nobody ever cancels.
+    sink.code(cancel::told(thread) as u64);
+    sink.code(exec::get().locales[number as usize] as u64);
     if pending.kind == OpKind::BarrierPass {
         sink.code((thread.waits_for == 0) as u64);
     }
@@ -327,6 +351,11 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     let mut frame = if number == exec.current { exec.top } else { thread.top };
     let mut site = thread.pending_site;
     let mut callee = None;
+    // It will do no more than end the process, whatever code it stands in.
+    let exits = thread.pending.kind == OpKind::ProcessExit;
+    if exits && number == 0 && frame == 0 {
+        return Ok(());
+    }
     for depth in 0..MAX_FRAMES {
         if !names::is_stack(frame) {
             return Err(Why::Opaque);
@@ -336,7 +365,9 @@ pub fn frames(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
         let here = if depth == 0 && site != 0 { site } else { record.site };
         sink.frame(stack::site_id(here), depth == 0);
         let point = point(stack::site_id(here)).inspect_err(|why| want_others(*why, record.prev))?;
-        check_call(&point, frame, callee)?;
+        if depth > 0 || !exits {
+            check_call(&point, frame, callee)?;
+        }
         live(&point, depth == 0, frame, sink)?;
         callee = Some(record);
         site = 0;

@@ -189,6 +189,12 @@ pub fn are_together(a: usize, b: usize) -> bool {
     names.loaded[..names.count].iter().find(|l| holds(l, a)).is_some_and(|l| holds(&l, b))
 }
 
+/// The name of the first of some neighbouring granules: of the one with the lowest name. On main's stack names go down as addresses go up.
+pub fn first_object(granule: usize, granules: usize) -> ObjectId {
+    let first = object(granule);
+    if first.region() == Region::MainStack && granules > 1 { object(granule + 8 * (granules - 1)) } else { first }
+}
+
 /// The name of the granule that holds an address.
 pub fn object(address: usize) -> ObjectId {
     let granule = address & !7;

@@ -17,7 +17,7 @@ use crate::exec;
 use crate::footprint::Lanes;
 use crate::local::{self, Exact, Why};
 use crate::spin;
-use crate::thread::Life;
+use crate::thread::{Life, Thread};
 use symdpor_abi::channel::Outcome;
 use symdpor_abi::op::OpKind;
 
@@ -29,6 +29,8 @@ const MOST_THREADS: usize = 64;
 const VAIN_LOCKS: u32 = 2;
 const VAIN_YIELDS: u32 = 6;
 const VAIN_OTHERS: u32 = 32;
+/// Or given back a lock without having stored anything since they last did: they look at something under it.
+const VAIN_ROUNDS: u32 = 4;
 
 type Print = [u64; 2];
 
@@ -44,6 +46,7 @@ struct Lookout {
     vain_locks: u32,
     vain_yields: u32,
     vain_others: u32,
+    vain_rounds: u32,
     /// Granule, which bits of it count, what they were first.
     writes: [(usize, u64, u64); MOST_WRITES],
     write_count: usize,
@@ -58,6 +61,7 @@ static LOOKOUT: Global<Lookout> = Global::new(Lookout {
     vain_locks: 0,
     vain_yields: 0,
     vain_others: 0,
+    vain_rounds: 0,
     writes: [(0, 0, 0); MOST_WRITES],
     write_count: 0,
     visits: [Visit { state: [0; 2], step: 0, count: 0 }; MOST_VISITS],
@@ -68,7 +72,8 @@ static LOOKOUT: Global<Lookout> = Global::new(Lookout {
 /// Before each execution.
 pub fn reset() {
     let lookout = LOOKOUT.get();
-    (lookout.on, lookout.vain_locks, lookout.vain_yields, lookout.vain_others) = (false, 0, 0, 0);
+    lookout.on = false;
+    (lookout.vain_locks, lookout.vain_yields, lookout.vain_others, lookout.vain_rounds) = (0, 0, 0, 0);
     (lookout.write_count, lookout.visit_count) = (0, 0);
 }
 
@@ -99,6 +104,8 @@ fn start() {
 /// Memory of the program is about to be written to.
 #[inline(always)]
 pub fn store(address: usize, len: usize) {
+    let me = exec::me();
+    me.has_stored |= !spin::on_own_stack(exec::get().current, address);
     if LOOKOUT.get().on {
         note_store(address, len);
     }
@@ -136,14 +143,17 @@ fn content(granule: usize) -> u64 {
     unsafe { core::ptr::read_volatile(granule as *const u64) }
 }
 
-/// A step has been made; whether it was in vain.
-pub fn made(kind: OpKind, in_vain: bool) {
+/// A thread has made a step; whether it was in vain.
+pub fn made(thread: &mut Thread, kind: OpKind, in_vain: bool) {
     let lookout = LOOKOUT.get();
+    if kind == OpKind::MutexUnlock {
+        lookout.vain_rounds += !core::mem::take(&mut thread.has_stored) as u32;
+    }
     lookout.vain_locks += (kind == OpKind::TryLockFailed) as u32;
     lookout.vain_yields += (kind == OpKind::Yield) as u32;
     lookout.vain_others += in_vain as u32;
     let reached = lookout.vain_locks >= VAIN_LOCKS || lookout.vain_yields >= VAIN_YIELDS;
-    if reached || lookout.vain_others >= VAIN_OTHERS {
+    if reached || lookout.vain_others >= VAIN_OTHERS || lookout.vain_rounds >= VAIN_ROUNDS {
         start();
     }
     let followed = matches!(

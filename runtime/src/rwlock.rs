@@ -114,6 +114,7 @@ fn take(address: usize, side: Side) {
             lock.readers += 1;
             if let Some(free) = lock.who.iter_mut().find(|w| **w == 0) {
                 *free = me as u16;
+                exec::me().reading.add(address);
             }
         }
     }
@@ -241,6 +242,7 @@ fn give_up(address: usize, writes: bool) {
         lock.readers -= 1;
         if let Some(mine) = lock.who.iter_mut().find(|w| **w == who as u16) {
             *mine = 0;
+            exec::me().reading.remove(address);
         }
     }
     let me = exec::me();

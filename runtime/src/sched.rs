@@ -53,6 +53,9 @@ const NO_STEP: Step = Step {
 /// After so many operations in a row that changed nothing, a thread lets others go first: it may be spinning.
 const IDLE_LIMIT: u8 = 4;
 
+/// So many steps of others a thread waits before it ends the process all the same: they may never come to an end.
+const MOST_BEFORE_EXIT: u32 = 1000;
+
 /// So often a thread may give way within a transition.
 const MOST_WAYS_GIVEN: u8 = 64;
 
@@ -120,6 +123,9 @@ pub fn block_at(object: symdpor_abi::object::ObjectId) {
 fn announce() {
     let (exec, thread) = (exec::get(), exec::me());
     exec.pending.insert(exec.current);
+    if thread.pending.is_quiet_exit() && exec.section == 0 {
+        waits_to_exit();
+    }
     let conditional = matches!(
         thread.pending.kind,
         OpKind::Waiting
@@ -138,6 +144,15 @@ fn announce() {
         exec.conditional.insert(exec.current);
     } else {
         exec.conditional.remove(exec.current);
+    }
+}
+
+#[cold]
+fn waits_to_exit() {
+    let exec = exec::get();
+    exec.exits.insert(exec.current);
+    if !core::mem::replace(&mut exec.any_exits, true) {
+        exec.exits_since = step_number();
     }
 }
 
@@ -297,7 +312,7 @@ fn note_idleness(thread: &mut Thread, step: &Step) -> bool {
         OpKind::AtomicRmw => step.flags & VALUES != 0 && step.old_value == step.new_value,
         _ => false,
     };
-    crate::repeat::made(step.op.kind, idle);
+    crate::repeat::made(thread, step.op.kind, idle);
     thread.idle_ops = if idle { thread.idle_ops + 1 } else { 0 };
     if step.op.kind == OpKind::Yield || thread.idle_ops >= IDLE_LIMIT {
         thread.yields = true;
@@ -335,7 +350,37 @@ fn find_enabled() -> usize {
         *enabled = members.fold(certain, |bits, number| bits | (can_go_on(number) as u64) << (number % 64));
     }
     leave_out_patient(words);
+    if exec.any_exits {
+        let_exit(words);
+    }
     words
+}
+
+/// Whoever is about to end the process with status 0 does so only if nobody else can go on.
+#[cold]
+fn let_exit(words: usize) {
+    let exec = exec::get();
+    let steps = MOST_BEFORE_EXIT.min(channel::header().max_steps / 4);
+    if step_number().saturating_sub(exec.exits_since) > steps && exec.section == 0 {
+        return exits_now();
+    }
+    let enabled = &mut RUN.get().enabled.0[..words];
+    if enabled.iter().zip(&exec.exits.0).any(|(all, exits)| all & !exits != 0) {
+        enabled.iter_mut().zip(&exec.exits.0).for_each(|(all, exits)| *all &= !exits);
+    }
+}
+
+/// Whoever is about to end the process waits no longer.
+fn exits_now() {
+    let exec = exec::get();
+    exec.any_exits = false;
+    let exits = core::mem::replace(&mut exec.exits, ThreadBits::EMPTY);
+    for (i, &bits) in exits.0.iter().enumerate() {
+        for number in (Members { bits, base: i as u16 * 64 }) {
+            let pending = &mut exec.threads[number as usize].pending;
+            *pending = pending.loud();
+        }
+    }
 }
 
 /// Threads that have looked in vain go on only if nobody else can.
@@ -359,7 +404,8 @@ fn leave_out_patient(words: usize) {
 }
 
 pub fn is_enabled(number: u16) -> bool {
-    exec::get().pending.contains(number) && can_go_on(number)
+    let exec = exec::get();
+    exec.pending.contains(number) && !exec.exits.contains(number) && can_go_on(number)
 }
 
 /// Whether the operation that a thread stands before can be done.

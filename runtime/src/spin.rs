@@ -116,18 +116,24 @@ pub fn is_idle() -> bool {
 #[inline(always)]
 pub fn wipe() {
     if is_idle() {
-        // SAFETY: writes only below the stack pointer, where the compiler keeps nothing across an assembly block that may
-        // use the stack.
-        unsafe {
-            core::arch::asm!(
-                "lea rdi, [rsp - {wiped}]",
-                "rep stosq",
-                wiped = const WIPED,
-                inout("rcx") WIPED / 8 => _,
-                in("rax") 0usize,
-                out("rdi") _,
-            );
-        }
+        wipe_below();
+    }
+}
+
+/// The same whatever the thread does.
+#[inline(always)]
+pub fn wipe_below() {
+    // SAFETY: writes only below the stack pointer, where the compiler keeps nothing across an assembly block that may
+    // use the stack.
+    unsafe {
+        core::arch::asm!(
+            "lea rdi, [rsp - {wiped}]",
+            "rep stosq",
+            wiped = const WIPED,
+            inout("rcx") WIPED / 8 => _,
+            in("rax") 0usize,
+            out("rdi") _,
+        );
     }
 }
 

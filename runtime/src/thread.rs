@@ -1,5 +1,6 @@
 //! A thread of the program, in one execution.
 
+use crate::footprint::Lanes;
 use crate::futex::Intent;
 use symdpor_abi::op::Op;
 
@@ -70,6 +71,7 @@ pub struct Thread {
     pub robust: usize,
     /// Locks that it holds, and initialisers that it runs.
     pub held: u16,
+    pub reading: Reading,
     /// It has assumed what is not so, and waits for ever.
     pub dropped: bool,
     /// It has asked who it is.
@@ -78,6 +80,8 @@ pub struct Thread {
     pub chain: [u64; 2],
     /// How often in a row it has found nothing outside while no other thread did anything.
     pub in_vain: u8,
+    /// It has stored to memory other than its own stack since it last gave back a lock. What it stores again before that need not be seen.
+    pub has_stored: bool,
     /// What it is about to do to those who wait on futexes.
     pub intent: Intent,
     /// A hash of values that it got from elsewhere.
@@ -95,6 +99,40 @@ pub struct Thread {
 
 /// The first sixteen fill a page.
 const _: () = assert!(size_of::<Thread>() == 256);
+
+/// The locks that a thread holds for reading, as others may at the same time: how often that is, and a sum of hashes.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Reading {
+    times: u16,
+    sum: u64,
+}
+
+impl Reading {
+    pub fn add(&mut self, lock: usize) {
+        self.times += 1;
+        self.sum = self.sum.wrapping_add(hash(lock));
+    }
+
+    pub fn remove(&mut self, lock: usize) {
+        self.times -= 1;
+        self.sum = self.sum.wrapping_sub(hash(lock));
+    }
+
+    pub fn times(&self) -> u16 {
+        self.times
+    }
+
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+}
+
+fn hash(lock: usize) -> u64 {
+    let mut lanes = Lanes::new();
+    lanes.add(lock as u64);
+    lanes.finish()[0]
+}
 
 impl Thread {
     pub fn is_alive(&self) -> bool {

@@ -37,7 +37,15 @@ pub struct How {
 }
 
 /// Creates a thread and writes its `pthread_t` to `out`. Its prologue runs here and now.
+#[inline(always)]
 pub fn create(out: usize, start: usize, argument: usize, how: How) {
+    create_it(out, start, argument, how);
+    // Where the new one's stack is must not stay where it could be taken for something that the program knows.
+    spin::wipe_below();
+}
+
+#[inline(never)]
+fn create_it(out: usize, start: usize, argument: usize, how: How) {
     cycle::enter();
     let mut op = Op::new(OpKind::ThreadCreate, ObjectId::THREADS);
     op.arg = exec::get().thread_count as u32;
@@ -73,6 +81,7 @@ pub fn create(out: usize, start: usize, argument: usize, how: How) {
     }
     syscalls::signals::inherit(creator, number);
     races::detector().thread_created(creator, number);
+    limits::knows_times_of(number, creator);
     spin::changed();
     sched::run_prologue(number);
     footprint::leave_local(number);
@@ -202,6 +211,7 @@ pub fn join_until(handle: usize, deadline: u64, registers: usize) -> Result<usiz
 fn joined(number: u16) -> usize {
     let exec = exec::get();
     races::detector().thread_joined(exec.current, number);
+    limits::knows_times_of(exec.current, number);
     let thread = &mut exec.threads[number as usize];
     if thread.joining != Joining::Joinable {
         misuse("a thread that another has joined or detached meanwhile is joined");

@@ -16,8 +16,16 @@ const CANCELS: u8 = 2;
 const SIGNALS: u8 = 4;
 /// Threads end in the midst of functions.
 const UNWINDS: u8 = 8;
+/// Threads ask what has happened in computations with floating-point numbers.
+const FLAGS: u8 = 16;
 
-const NAMES: [(&CStr, u8); 12] = [
+const NAMES: [(&CStr, u8); 18] = [
+    (c"fetestexcept", FLAGS),
+    (c"fegetexceptflag", FLAGS),
+    (c"fegetenv", FLAGS),
+    (c"feholdexcept", FLAGS),
+    (c"fesetenv", FLAGS),
+    (c"feupdateenv", FLAGS),
     (c"pthread_tryjoin_np", LIVES),
     (c"pthread_timedjoin_np", LIVES),
     (c"pthread_clockjoin_np", LIVES),
@@ -44,6 +52,10 @@ pub fn cancels() -> bool {
 
 pub fn unwinds() -> bool {
     *USES.get() & UNWINDS != 0
+}
+
+pub fn floating_point_flags() -> bool {
+    *USES.get() & FLAGS != 0
 }
 
 pub fn signals() -> bool {

@@ -40,7 +40,7 @@ pub enum OpKind {
     ThreadCreate = 16,
     /// `arg`: the thread joined. Enabled once that thread has ended.
     ThreadJoin = 17,
-    /// The whole process ends: depends on everything. `arg`: the exit status.
+    /// The whole process ends: depends on everything, unless it is an [`Op::quiet_exit`]. `arg`: the exit status.
     ProcessExit = 18,
     KeyTable = 19,
     /// Plain accesses, visible only with `--visible all`.
@@ -217,6 +217,9 @@ pub const MAY_BE_CANCELLED: u32 = 2;
 /// cancelled, or (the highest) that of any. The other bits are the thread's place in [`ObjectId::life`].
 const LOOKS_AT_LIFE: u8 = 0x80;
 
+/// `Op::mask` of an exit that waits until no other thread can go on. (Summaries of branches keep neither `order` nor `arg`.)
+const QUIET: u8 = 0;
+
 /// `Op::mask` of semaphore operations. A semaphore is two queues: the posts in their order and the waits in theirs. The k-th
 /// wait needs the (k - initial value)-th post and nothing else of the posts, so that a post and a wait that are neighbours
 /// can be exchanged unless the one enables the other: what posts touch is apart from what waits touch. Looking at the
@@ -273,6 +276,22 @@ impl Op {
     /// The same operation, which wakes threads that may be cancelled.
     pub const fn wakes_cancellable(self) -> Op {
         Op { order: LOOKS_AT_LIFE | ObjectId::ALL_LIVES, ..self }
+    }
+
+    /// The process ends with status 0, once no other thread can go on. Whatever the others may run into they may run into before the
+    /// process ends, so that to end it earlier shows nothing that this does not show; and when nobody else can go on it keeps
+    /// nobody from anything: it depends on nothing.
+    pub const fn quiet_exit() -> Op {
+        Op { mask: QUIET, ..Op::new(OpKind::ProcessExit, ObjectId::NONE) }
+    }
+
+    /// The same operation, which does not wait for others any more.
+    pub const fn loud(self) -> Op {
+        Op { mask: 0xff, ..self }
+    }
+
+    pub const fn is_quiet_exit(&self) -> bool {
+        matches!(self.kind, OpKind::ProcessExit) && self.mask == QUIET
     }
 
     const fn looks_at_life(&self) -> bool {
@@ -450,7 +469,7 @@ impl Op {
 
     /// Whether the operation depends on every other, whatever its objects.
     pub const fn is_global(&self) -> bool {
-        matches!(self.kind, OpKind::ProcessExit | OpKind::AtomicSection)
+        matches!(self.kind, OpKind::AtomicSection) || matches!(self.kind, OpKind::ProcessExit) && !self.is_quiet_exit()
     }
 
     /// Whether a global operation does not concern this one. An atomic section neither makes threads nor waits for them, and
@@ -458,6 +477,7 @@ impl Op {
     const fn is_beyond(&self, global: &Op) -> bool {
         match self.kind {
             OpKind::Waiting => true,
+            OpKind::ProcessExit => self.is_quiet_exit(),
             OpKind::Choose | OpKind::Yield | OpKind::ThreadJoin | OpKind::ThreadCreate => {
                 matches!(global.kind, OpKind::AtomicSection)
             }

@@ -15,6 +15,8 @@ pub struct Program {
     pub paper: &'static str,
     /// It has an error, and the search goes on after it.
     pub buggy: bool,
+    /// Its executions are long: shows what depends on that.
+    long: bool,
 }
 
 const PFSCAN: &str = "programs/pfscan.h";
@@ -26,16 +28,21 @@ const fn program(
     file: &'static str,
     macros: &'static [&'static str],
 ) -> Program {
-    Program { name, file, macros, paper, buggy: false }
+    Program { name, file, macros, paper, buggy: false, long: false }
 }
 
 const fn buggy(program: Program) -> Program {
     Program { buggy: true, ..program }
 }
 
+const fn long(program: Program) -> Program {
+    Program { long: true, ..program }
+}
+
 /// The sizes: large enough for the paper's proportions at three threads, small enough for `dpor` at four.
 pub const PROGRAMS: &[Program] = &[
     program("pfscan", "pfscan", PFSCAN, &["FILES=2"]),
+    long(program("pfscan_long", "pfscan", PFSCAN, &["FILES=2", "LONG_FILES"])),
     program("aget_own", "aget", AGET, &["SEGMENT=100", "PROGRESS=2"]),
     program("aget_list", "aget", AGET, &["SHARED_LIST", "SEGMENTS=4"]),
     buggy(program("pfscan_bug", "pfscan-buggy", PFSCAN, &["FILES=2", "CLOSE_WAKES_ONE"])),
@@ -57,13 +64,15 @@ pub struct Selection {
     pub limit_s: u64,
     pub only: Option<String>,
     pub buggy: bool,
+    /// Those with long executions too.
+    pub long: bool,
 }
 
 impl Selection {
     /// What is to be searched, in the order in which it is shown.
     pub fn cases(&self) -> Vec<(&'static Program, u32)> {
         let named = |p: &&Program| self.only.as_ref().is_none_or(|name| p.name.contains(name.as_str()));
-        let wanted = PROGRAMS.iter().filter(|p| self.buggy || !p.buggy).filter(named);
+        let wanted = PROGRAMS.iter().filter(|p| (self.buggy || !p.buggy) && (self.long || !p.long)).filter(named);
         wanted.flat_map(|p| self.threads.clone().map(move |n| (p, n))).collect()
     }
 }
@@ -147,13 +156,14 @@ mod tests {
 
     #[test]
     fn programs_are_selected_by_name_and_kind() {
-        let select = |only: Option<&str>, buggy| {
-            let selection = Selection { threads: 3..=4, limit_s: 1, only: only.map(str::to_owned), buggy };
+        let select = |only: Option<&str>, buggy, long| {
+            let selection = Selection { threads: 3..=4, limit_s: 1, only: only.map(str::to_owned), buggy, long };
             selection.cases().iter().map(|(p, n)| format!("{} {n}", p.name)).collect::<Vec<_>>()
         };
-        assert_eq!(select(Some("pfscan"), false), ["pfscan 3", "pfscan 4"]);
-        assert_eq!(select(Some("pfscan"), true), ["pfscan 3", "pfscan 4", "pfscan_bug 3", "pfscan_bug 4"]);
-        assert_eq!(select(None, true).len(), 2 * PROGRAMS.len());
+        assert_eq!(select(Some("pfscan"), false, false), ["pfscan 3", "pfscan 4"]);
+        assert_eq!(select(Some("pfscan"), true, false), ["pfscan 3", "pfscan 4", "pfscan_bug 3", "pfscan_bug 4"]);
+        assert_eq!(select(Some("pfscan_long"), false, true), ["pfscan_long 3", "pfscan_long 4"]);
+        assert_eq!(select(None, true, true).len(), 2 * PROGRAMS.len());
     }
 
     #[test]
@@ -167,7 +177,7 @@ mod tests {
     #[test]
     fn modes_become_options() {
         let mode = Mode { reduction: "dpor", symmetry: true };
-        let found = options(&PROGRAMS[3], mode, Stop::Seconds(60));
+        let found = options(&PROGRAMS[4], mode, Stop::Seconds(60));
         assert_eq!(found, ["--reduction=dpor", "--symmetry=on", "--time-limit=60s", "--keep-going"]);
         let found = options(&PROGRAMS[0], Mode { symmetry: false, ..mode }, Stop::Executions(7));
         assert_eq!(found, ["--reduction=dpor", "--symmetry=off", "--max-executions=7"]);

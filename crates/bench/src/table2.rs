@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// Executions that are enough to tell what one costs.
 const ENOUGH: u64 = 20_000;
+/// So are those of so many seconds.
+const ENOUGH_S: f64 = 4.0;
 /// With fewer the clock does not tell.
 const TOO_FEW: u64 = 200;
 
@@ -67,12 +69,18 @@ pub fn measure(tools: &Tools, selection: &Selection, repeat: u32) -> Result<Vec<
             let search = Repeated { tools, program, binary: &binary, reduction, repeat };
             let mode = Mode { reduction, symmetry: true };
             let on = run(tools, program, &binary, mode, Stop::Seconds(selection.limit_s))?;
-            let cost = search.cost(on.executions.min(ENOUGH))?;
+            let cost = search.cost(enough(&on))?;
             let paper = paper::overhead_of(program.paper, threads);
             rows.push(Row { program: program.name, threads, reduction, on, cost, paper });
         }
     }
     Ok(rows)
+}
+
+/// How many executions are enough.
+fn enough(on: &Outcome) -> u64 {
+    let in_time = on.executions as f64 / on.time_s.max(1e-9) * ENOUGH_S;
+    on.executions.min(ENOUGH).min((in_time as u64).max(TOO_FEW))
 }
 
 /// Searches that are repeated.
@@ -262,6 +270,15 @@ mod tests {
             found.iter().map(|g| (g.found.round(), g.is_reached())).collect::<Vec<_>>(),
             [(3.0, false), (10.0, true)]
         );
+    }
+
+    #[test]
+    fn long_executions_are_not_repeated_for_ever() {
+        let none = Symmetry::default;
+        assert_eq!(enough(&outcome(1_000_000, 10.0, none())), ENOUGH);
+        assert_eq!(enough(&outcome(50_000, 100.0, none())), 2_000);
+        assert_eq!(enough(&outcome(5_000, 1000.0, none())), TOO_FEW);
+        assert_eq!(enough(&outcome(50, 1000.0, none())), 50);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! elsewhere; whether those lead to an end is found out here, by running all interleavings from that state until one does.
 
 use crate::tree::Tree;
-use symdpor_trace::{Choice, End, Execution, Plan, saved};
+use symdpor_trace::{Choice, End, Execution, OpKind, Plan, saved};
 
 /// Larger livelocks are not taken for one.
 const MOST: u32 = 20_000;
@@ -27,6 +27,11 @@ pub enum Verdict {
     Ends,
 }
 
+/// Whether a thread is about to end the process. It may be waiting for the others, but not for ever if they take turns.
+pub fn may_exit(execution: &Execution) -> bool {
+    execution.pending.iter().any(|p| p.op.kind == OpKind::ProcessExit)
+}
+
 impl Inquiry {
     pub fn new(way: Vec<Choice>) -> Inquiry {
         Inquiry { way, tree: Tree::new(false), runs: 0 }
@@ -38,7 +43,7 @@ impl Inquiry {
 
     pub fn next(&mut self, last: &Execution) -> Verdict {
         self.runs += 1;
-        let comes_back = matches!(last.end, End::Repeated(since) if since >= self.way.len());
+        let comes_back = !may_exit(last) && matches!(last.end, End::Repeated(since) if since >= self.way.len());
         let Some(first_new) = self.tree.first_new(&last.steps).filter(|_| comes_back && self.runs < MOST) else {
             return Verdict::Ends;
         };

@@ -1,5 +1,6 @@
 //! What every search algorithm is: an oracle that turns the last execution into the next plan.
 
+use crate::endless::may_exit;
 use crate::symmetry::Counters;
 use symdpor_trace::{End, Execution, Plan};
 
@@ -59,6 +60,8 @@ pub struct Statistics {
 impl Statistics {
     pub(crate) fn count(&mut self, execution: &Execution) {
         match execution.end {
+            // The others take turns for ever: the process could as well end here.
+            End::Repeated(_) if may_exit(execution) => self.executions += 1,
             End::SleepBlocked | End::Repeated(_) | End::InVain => self.blocked += 1,
             End::Complete | End::Cut => self.executions += 1,
             End::Asked => return,

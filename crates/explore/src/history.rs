@@ -141,6 +141,9 @@ fn named_threads(op: &Op) -> impl Iterator<Item = ThreadId> + use<> {
 /// Whether a thread could go on before the event at a position.
 pub type Enabled<'a> = dyn Fn(usize, ThreadId) -> bool + 'a;
 
+/// Whether it makes no difference that an operation of a thread races with the event at a position.
+pub type Settled<'a> = dyn Fn(usize, ThreadId) -> bool + 'a;
+
 /// The thread that an operation's argument names.
 pub fn named_thread(op: &Op) -> Option<ThreadId> {
     u16::try_from(op.arg).ok().map(ThreadId)
@@ -359,8 +362,16 @@ impl History {
     }
 
     /// Adds the events that `op`, done later, would race with if it came after what is known. `first`: what one of the threads will
-    /// have done next. Until [`History::forget_known`] that must be the same, and nothing may change.
-    pub fn uncovered(&mut self, op: &Op, known: &Known, first: &(ThreadId, Op), races: &mut Vec<(usize, ThreadId)>) {
+    /// have done next. Until [`History::forget_known`] that must be the same, and nothing may change. `settled`: whether it makes no
+    /// difference that a thread's operation races with the event at a position.
+    pub fn uncovered(
+        &mut self,
+        op: &Op,
+        known: &Known,
+        first: &(ThreadId, Op),
+        settled: &Settled<'_>,
+        races: &mut Vec<(usize, ThreadId)>,
+    ) {
         let thread = known.thread;
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
@@ -384,12 +395,15 @@ impl History {
         }
         // Its own events it comes after anyway.
         candidates.retain(|&e| self.events.get(e as usize).is_some_and(|e| e.thread != thread));
-        if on_channels || !candidates.is_empty() {
-            self.assume(known, first);
-        }
         if on_channels {
+            self.assume(known, first);
             return self.all_uncovered(thread, op, candidates, races);
         }
+        if candidates.iter().all(|&e| settled(e as usize, thread)) {
+            self.candidates = candidates;
+            return;
+        }
+        self.assume(known, first);
         for &event in &candidates {
             if self.events.get(event as usize).is_some_and(|e| !self.past.covers(event, e.thread)) {
                 races.push((event as usize, thread));

@@ -2,9 +2,10 @@
 //!
 //! The reference that the reductions are held against. Looks at no operation at all.
 
+use crate::endless::may_exit;
 use crate::explorer::{Explorer, Statistics};
 use crate::tree::Tree;
-use symdpor_trace::{Execution, Plan};
+use symdpor_trace::{End, Execution, Plan};
 
 /// See the module.
 pub struct AllInterleavings {
@@ -38,7 +39,7 @@ impl Explorer for AllInterleavings {
                 node.backtrack.clone_from(&node.enabled);
             }
         }
-        self.tree.ended(last.end);
+        self.tree.ended(if may_exit(last) { End::Complete } else { last.end });
         self.tree.count();
         while let Some(position) = self.tree.depth().checked_sub(1) {
             if self.tree.next_alternative(position) {

@@ -281,8 +281,8 @@ impl<S: Strategy> Reduction<S> {
             let goes_on = position < execution.steps.len() || execution.end == End::SleepBlocked;
             let ends = if goes_on { Ends::Elsewhere } else { in_vain.map_or(Ends::Here, Ends::InVain) };
             symmetry.end(&pending, &ended, ends, &mut self.history);
-            if matches!(execution.end, End::Repeated(_)) {
-                symmetry.is_incomplete();
+            if let (End::Repeated(since), true) = (execution.end, position == execution.steps.len()) {
+                symmetry.comes_back_to(since);
             }
             symmetry.timer.stop(started);
         }
@@ -320,7 +320,8 @@ impl<S: Strategy> Reduction<S> {
         self.reverse_races();
         if let Some(symmetry) = &mut self.symmetry {
             let started = symmetry.timer.start();
-            symmetry.mirrored_races(position, skip, &mut self.history, &mut self.mirrored);
+            let settled = |at: usize, t| self.tree.is_required(at, t);
+            symmetry.mirrored_races(position, skip, &mut self.history, &settled, &mut self.mirrored);
             symmetry.add_skipped(position, skip, &mut self.history);
             symmetry.timer.stop(started);
         }
@@ -427,7 +428,8 @@ impl<S: Strategy> Reduction<S> {
         let started = symmetry.timer.start();
         let answer = symmetry.may_skip_way(position, woken, (thread, op), &mut self.history);
         if let Answer::Skip(skip) = &answer {
-            symmetry.mirrored_races(position, skip, &mut self.history, &mut self.mirrored);
+            let settled = |at: usize, t| self.tree.is_required(at, t);
+            symmetry.mirrored_races(position, skip, &mut self.history, &settled, &mut self.mirrored);
             symmetry.add_skipped_way(position, skip, &mut self.history);
             for (earlier, thread) in self.mirrored.drain(..) {
                 self.tree.require(earlier, thread);

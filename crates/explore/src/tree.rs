@@ -316,14 +316,28 @@ impl Tree {
         if self.sleeps_for_race(position, thread) {
             return;
         }
-        let explored = self.sleeps_in_vain(position, thread);
+        let may_run = self.may_run(position, thread);
         let node = &mut self.nodes[position];
-        if node.enabled.contains(thread) && !node.sleeps_by_inheritance(thread) && !explored {
+        if may_run {
             node.backtrack.insert(thread);
             node.required.insert(thread);
         } else {
             node.backtrack.union_with(&node.enabled);
         }
+    }
+
+    /// Whether [`Tree::require`] would change nothing that counts.
+    pub fn is_required(&self, position: usize, thread: ThreadId) -> bool {
+        let node = &self.nodes[position];
+        let runs = || node.required.contains(thread) && node.backtrack.contains(thread);
+        node.backtrack.contains_all(&node.enabled)
+            || runs() && self.may_run(position, thread)
+            || self.sleeps_for_race(position, thread)
+    }
+
+    fn may_run(&self, position: usize, thread: ThreadId) -> bool {
+        let node = &self.nodes[position];
+        node.enabled.contains(thread) && !node.sleeps_by_inheritance(thread) && !self.sleeps_in_vain(position, thread)
     }
 
     /// Whether it is what a thread sleeps for in a node that would have raced with the node's event, in a branch that was left out. If

@@ -158,6 +158,11 @@ impl ThreadSet {
     }
 
     #[inline]
+    pub fn contains_all(&self, other: &ThreadSet) -> bool {
+        other.first_outside(self, self).is_none()
+    }
+
+    #[inline]
     pub fn intersects(&self, other: &ThreadSet) -> bool {
         self.low & other.low != 0 || self.high.iter().zip(&other.high).any(|(a, b)| a & b != 0)
     }

@@ -2,6 +2,7 @@
 
 use crate::access;
 use crate::cond;
+use crate::footprint;
 use crate::keys;
 use crate::mutex;
 use crate::once;
@@ -35,6 +36,7 @@ pub extern "C" fn thrd_join(thread: usize, out: usize) -> i32 {
     match threads::join(thread) {
         Ok(value) => {
             if out != 0 {
+                footprint::result(value);
                 access::write(out, 4);
                 // SAFETY: the program's own pointer.
                 unsafe { *(out as *mut i32) = value as i32 };

@@ -85,6 +85,23 @@ pub extern "C" fn pthread_self() -> usize {
     crate::sys::context::fs_base()
 }
 
+unsafe extern "C" {
+    fn __uselocale(locale: usize) -> usize;
+}
+
+/// What libc keeps for each thread where nobody else looks is part of its local state.
+#[unsafe(no_mangle)]
+extern "C" fn uselocale(locale: usize) -> usize {
+    const GLOBAL: usize = usize::MAX;
+    // SAFETY: the program's own.
+    let before = unsafe { __uselocale(locale) };
+    if crate::snapshot::is_taken() && locale != 0 {
+        let exec = exec::get();
+        exec.locales[exec.current as usize] = if locale == GLOBAL { 0 } else { locale };
+    }
+    before
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn thrd_current() -> usize {
     pthread_self()

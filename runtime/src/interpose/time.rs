@@ -1,21 +1,35 @@
 //! Clocks and sleeping. libc's versions read the clock without a system call (vDSO), so they are replaced as functions.
 
 use super::limited::with_registers;
+use crate::access;
 use crate::cancel;
+use crate::exec;
+use crate::spin;
 use crate::syscalls::errno::{self, EINVAL};
 use crate::syscalls::time::{self, SECOND, Timespec};
 
 type Pointer = *mut Timespec;
 
+/// Not on the thread's own stack, where most times are: a turn of a loop that looks, and sleeps for such a time, does nothing else.
+fn is_shared(address: usize) -> bool {
+    !spin::on_own_stack(exec::get().current, address)
+}
+
 /// Writes through a pointer that the C standard lets the caller leave null.
 fn put<T>(to: *mut T, value: T) {
     if !to.is_null() {
+        if is_shared(to as usize) {
+            access::write(to as usize, size_of::<T>());
+        }
         // SAFETY: the caller passed it to be written to.
         unsafe { to.write(value) };
     }
 }
 
 fn get(from: *const Timespec) -> Timespec {
+    if is_shared(from as usize) {
+        access::read(from as usize, size_of::<Timespec>());
+    }
     // SAFETY: the caller passed a time to be read.
     unsafe { from.read() }
 }

@@ -1,5 +1,7 @@
 //! The arguments of an interposed function, as its caller left them in registers and on the stack.
 
+use super::real;
+use crate::cell::Global;
 use crate::names;
 
 /// Where [`enter`] saves them. The first two fields are laid out as the ABI's register save area.
@@ -38,6 +40,12 @@ impl Arguments {
 
     pub fn is_direct(&self) -> bool {
         names::is_instrumented(self.caller)
+    }
+
+    /// Whether libc calls the function because it was registered: the destructor of a static object, at exit.
+    pub fn is_handler(&self) -> bool {
+        static EXIT: Global<usize> = Global::new(0);
+        names::are_together(self.caller, real(&EXIT, c"exit"))
     }
 
     /// The variable arguments after so many fixed ones.

@@ -82,9 +82,11 @@ pub fn hidden(which: Hidden) -> usize {
 
 pub use access::{read, write};
 
-/// Defines functions that note accesses and then become libc's function: `name: note`, where the note gets the arguments.
+/// Defines functions that note accesses and then become libc's function: `name: note`, where the note gets the arguments. They count if
+/// the program calls them, and if `also` says so.
 macro_rules! before {
-    ($($name:ident: $note:expr;)*) => {$(
+    ($($name:ident: $note:expr;)*) => { $crate::library::before! { |_| false => $($name: $note;)* } };
+    ($also:expr => $($name:ident: $note:expr;)*) => {$(
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name() {
@@ -92,7 +94,8 @@ macro_rules! before {
                 static REAL: $crate::cell::Global<usize> = $crate::cell::Global::new(0);
                 const NAME: &core::ffi::CStr = $crate::library::c_name!($name);
                 let real = $crate::library::real(&REAL, NAME);
-                if arguments.is_direct() && $crate::library::is_librarys(real) {
+                let also: fn(&$crate::library::Arguments) -> bool = $also;
+                if (arguments.is_direct() || also(arguments)) && $crate::library::is_librarys(real) {
                     let note: fn(&$crate::library::Arguments) = $note;
                     note(arguments);
                 }

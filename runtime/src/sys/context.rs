@@ -76,18 +76,55 @@ unsafe extern "C" fn begin() {
     )
 }
 
-/// Default MXCSR and x87 control word.
-const FLOATING_POINT: usize = 0x1f80 | 0x037f << 32;
+/// How a context computes with floating-point numbers: MXCSR, which says what has happened as well, and the x87 control word above it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FloatingPoint(u64);
+
+impl FloatingPoint {
+    /// That of the running context.
+    pub fn mine() -> FloatingPoint {
+        let mut words = [0u32; 2];
+        // SAFETY: stores six bytes.
+        unsafe {
+            core::arch::asm!("stmxcsr [{0}]", "fnstcw [{0} + 4]", in(reg) &raw mut words, options(nostack, preserves_flags))
+        };
+        FloatingPoint::of([words[0], words[1]])
+    }
+
+    /// That of a suspended context.
+    ///
+    /// # Safety
+    /// `sp` must be what [`switch`] has saved or [`prepare`] has returned, and the stack still be there.
+    pub unsafe fn at(sp: usize) -> FloatingPoint {
+        // SAFETY: see above.
+        FloatingPoint::of(unsafe { *(sp as *const [u32; 2]) })
+    }
+
+    fn of([mxcsr, control]: [u32; 2]) -> FloatingPoint {
+        FloatingPoint(mxcsr as u64 | (control as u64 & 0xffff) << 32)
+    }
+
+    /// How it rounds and what it traps.
+    pub fn modes(self) -> u64 {
+        self.0 & !0x3f
+    }
+
+    /// What has happened: inexact results, divisions by zero.
+    pub fn happened(self) -> u64 {
+        self.0 & 0x3f
+    }
+}
 
 /// Lays out a context below `top` that will call `entry(argument)` and then `done` with its result; returns its stack
-/// pointer.
+/// pointer. It computes as the running one does.
 ///
 /// # Safety
 /// At least 128 bytes below `top` must be writable and unused, and `entry` be the address of a function.
 pub unsafe fn prepare(top: usize, entry: usize, argument: usize, done: extern "C" fn(usize) -> !) -> usize {
     // `begin` calls with an aligned stack: after its `ret` the stack pointer is a multiple of 16.
     let aligned = top & !15;
-    let words = [FLOATING_POINT, 0, 0, done as usize, argument, entry, 0, begin as *const () as usize];
+    let words =
+        [FloatingPoint::mine().0 as usize, 0, 0, done as usize, argument, entry, 0, begin as *const () as usize];
     let sp = aligned - words.len() * 8;
     for (i, word) in words.iter().enumerate() {
         // SAFETY: within the 128 bytes that the caller vouches for.

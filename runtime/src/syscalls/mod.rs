@@ -95,14 +95,19 @@ pub fn forget_descriptor(fd: i32) {
 /// Carries out a system call of the program. Returns what the kernel would: a value, or -errno.
 pub fn emulate(number: usize, args: Args) -> isize {
     use policy::Rule;
-    match policy::rule(number) {
+    let result = match policy::rule(number) {
         Rule::Answer(value) => value,
         Rule::Pass(outputs) => kernel::pass(number, args, outputs),
         Rule::Do(function) => function(number, args),
         Rule::Start(reason) if crate::snapshot::is_taken() => refusal::refuse(number, args, reason),
         Rule::Start(_) => kernel::real(number, args),
         Rule::Never(reason) => refusal::refuse(number, args, reason),
+    };
+    if crate::snapshot::is_taken() {
+        // A descriptor, say.
+        crate::footprint::learnt(result as usize);
     }
+    result
 }
 
 /// Records what must be known to undo an execution. Called once, just before the snapshot is taken.

@@ -1,7 +1,8 @@
 //! Virtual time: no clock of the machine is ever read.
 //!
-//! It starts at a fixed date, advances by what is slept, and by a microsecond with each question, so that a loop that
-//! waits for time to pass comes to an end. A sleeping thread may be overtaken by any other, however short the sleep:
+//! It starts at a fixed date, advances by what is slept, and by a microsecond whenever a thread asks that has been told the same time
+//! already, so that a loop that waits for time to pass comes to an end. Threads that ask once each are told the same: those that
+//! are alike otherwise stay so. A sleeping thread may be overtaken by any other, however short the sleep:
 //! sleeping advances the clock and yields.
 //!
 //! Waiting with a time limit is in `crate::limits`.
@@ -70,10 +71,12 @@ fn start_of(clock: i32) -> Option<u64> {
     }
 }
 
-/// What the clock shows, in nanoseconds. Asking takes time.
+/// What the clock shows, in nanoseconds. Asking again takes time.
 pub fn now(clock: i32) -> Option<u64> {
     let start = start_of(clock)?;
-    state().clock.advance(PER_QUERY);
+    if crate::limits::last_told() == state().clock.0 {
+        state().clock.advance(PER_QUERY);
+    }
     crate::limits::answered(state().clock.0);
     Some(start + state().clock.0)
 }

@@ -51,7 +51,7 @@ struct Common {
 impl Common {
     fn selection(&self) -> Selection {
         let Common { threads, limit, only, buggy, .. } = self;
-        Selection { threads: threads.clone(), limit_s: *limit, only: only.clone(), buggy: *buggy }
+        Selection { threads: threads.clone(), limit_s: *limit, only: only.clone(), buggy: *buggy, long: false }
     }
 }
 
@@ -91,7 +91,8 @@ fn main() -> Result<()> {
             write(&common, rows)
         }
         Table::Table2 { common, repeat } => {
-            let rows = table2::measure(&tools, &common.selection(), repeat.max(1))?;
+            let selection = Selection { long: true, ..common.selection() };
+            let rows = table2::measure(&tools, &selection, repeat.max(1))?;
             print!("{}", table2::render(&rows));
             write(&common, rows)
         }

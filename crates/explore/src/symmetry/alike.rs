@@ -5,7 +5,6 @@ use crate::symmetry::exchange::Exchange;
 use crate::symmetry::order::{Clock, Order, PlaceId, join};
 use crate::symmetry::origin::{Origin, Via};
 use crate::symmetry::past::{Logged, Past};
-use crate::symmetry::reach::Reach;
 use crate::symmetry::rule::Rule;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::{OriginId, Tables};
@@ -54,8 +53,7 @@ impl<const W: usize> Past<W> {
             }
             _ => (self.least.clock(thread), self.most.clock(twin)),
         };
-        let reach = Reach::of(branch.summary, branch.tables);
-        let view = View { past: self, branch, exchange, rule, known_now, reach };
+        let view = View { past: self, branch, exchange, rule, known_now };
         view.unchanged(twin, &known_then, thread, &view.known_now)
             && view.unchanged(thread, &self.most.clock(thread), twin, &self.least.clock(twin))
             && view.fences_unchanged(twin, thread)
@@ -70,7 +68,6 @@ struct View<'a, const W: usize> {
     rule: &'a Rule,
     /// What the skipped thread would know after its first operation.
     known_now: Clock<W>,
-    reach: Reach,
 }
 
 impl<const W: usize> View<'_, W> {
@@ -96,8 +93,7 @@ impl<const W: usize> View<'_, W> {
 
     /// No access between two epochs of its thread would race in the branch.
     fn none_races(&self, upper: impl Fn(ThreadId) -> u32, lower: impl Fn(ThreadId) -> u32) -> bool {
-        for (t, log) in self.past.accesses.iter().enumerate() {
-            let of = ThreadId(t as u16);
+        for (of, log) in self.past.logs() {
             let (upper, lower) = (upper(of), lower(of));
             if upper <= lower {
                 continue;
@@ -113,11 +109,11 @@ impl<const W: usize> View<'_, W> {
     fn would_race(&self, logged: &Logged) -> bool {
         // Exchanging twice changes nothing: so the one access is renamed, not all those of the branch.
         let access = self.exchange.access(&logged.access);
-        if !self.reach.may_meet(&access) {
+        let Branch { summary, tables, .. } = *self.branch;
+        if !summary.may_conflict(&access) {
             return false;
         }
         let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
-        let Branch { summary, tables, .. } = *self.branch;
         summary.accesses(tables).any(|(other, atomic, origin)| {
             let counts = !(logged.atomic && atomic) && (self.rule.mixed || !logged.atomic && !atomic);
             counts && conflicts(&other) && self.is_unordered(logged, &other, origin)

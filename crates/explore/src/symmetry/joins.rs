@@ -3,9 +3,7 @@
 //! Consecutive joins of one thread are a *run*: in which order it joins its threads does not matter, which ones it joins does.
 
 use crate::history::History;
-use crate::symmetry::order::Order;
 use crate::symmetry::past::Past;
-use crate::symmetry::reach::Reach;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::Tables;
 use symdpor_trace::{Execution, Op, OpKind, PlainAccess, ThreadId, ThreadSet, saved};
@@ -186,26 +184,20 @@ impl<const W: usize> Past<W> {
         }
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
-        let reach: Reach = summary.between(tables).collect();
-        let meets =
-            |a: &PlainAccess| reach.may_meet(a) && summary.between(tables).any(|between| conflicts(&between, a));
-        if summary.accesses(tables).any(|(access, ..)| meets(&access)) {
+        let suspects: Vec<PlainAccess> =
+            summary.between(tables).filter(|between| summary.may_conflict(between)).collect();
+        let meets = |access: &PlainAccess| suspects.iter().any(|between| conflicts(between, access));
+        if !suspects.is_empty() && summary.accesses(tables).any(|(access, ..)| meets(&access)) {
             return true;
         }
         summary.between(tables).any(|between| {
-            let known = component_of(&self.least, between.thread);
-            self.accesses.iter().enumerate().any(|(of, log)| {
-                let epoch = known(ThreadId(of as u16));
-                let unknown = log.iter().rev().take_while(|l| l.epoch > epoch);
-                unknown.filter(|l| reach.may_meet(&l.access)).any(|l| conflicts(&between, &l.access))
+            let known = self.least.known_by(between.thread);
+            self.logs().filter(|(of, _)| *of != between.thread && self.may_conflict(*of, &between)).any(|(of, log)| {
+                let mut unknown = log.iter().rev().take_while(|l| l.epoch > self.least.component(known, of));
+                unknown.any(|l| conflicts(&between, &l.access))
             })
         })
     }
-}
-
-fn component_of<const W: usize>(order: &Order<W>, thread: ThreadId) -> impl Fn(ThreadId) -> u32 + '_ {
-    let clock = order.clock(thread);
-    move |of| if of == thread { u32::MAX } else { order.component(&clock, of) }
 }
 
 saved!(Run { targets, between, results });

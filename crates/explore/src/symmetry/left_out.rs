@@ -4,12 +4,11 @@
 //! an operation of it comes after the threads, exchanged, that had gone on from here before it in the twin's branch, and knows
 //! what these know *here*. Exchanging what was known in the twin's branch claims an order that does not hold.
 
-use crate::bits::Bits;
 use crate::history::History;
 use crate::symmetry::Skip;
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::order::after_epoch;
-use crate::symmetry::origin::{After, Counts, FARTHEST, Origin, Via, short};
+use crate::symmetry::origin::{Acquired, After, Counts, FARTHEST, Origin, Via, short};
 use crate::symmetry::past::Past;
 use crate::symmetry::tables::{OriginId, Tables};
 use symdpor_trace::{Op, ThreadId, ThreadSet};
@@ -121,14 +120,24 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         origin.last > self.history.number(thread)
     }
 
+    #[inline(always)]
     fn known(&mut self, thread: ThreadId, by: By) -> &After<W> {
+        let at = thread.index();
+        if !matches!(self.notes.known.get(at), Some(Some(_))) {
+            self.learn(thread);
+        }
+        let known = self.notes.known[at].as_ref().expect("it has just been worked out");
+        &known[by as usize]
+    }
+
+    #[cold]
+    fn learn(&mut self, thread: ThreadId) {
         let (at, known) = (thread.index(), &mut self.notes.known);
         if known.len() <= at {
             known.resize(at + 1, None);
         }
         let first = (thread == self.first.0).then_some(&self.first.1);
-        let known = known[at].get_or_insert_with(|| self.past.known_by(thread, first, self.history));
-        &known[by as usize]
+        known[at] = Some(self.past.known_by(thread, first, self.history));
     }
 
     /// The origin in the branch that is left out of what `thread` did in the twin's.
@@ -150,50 +159,62 @@ impl<'a, const W: usize> LeftOut<'a, W> {
 
     fn exchange(&mut self, thread: ThreadId, origin: &Origin<W>, by: By) -> Origin<W> {
         let doer = self.exchange.thread(thread);
+        let gone_on = self.gone_on(thread, origin);
         let mut after = *self.known(doer, by);
-        let gone_on = origin.after_from(self.since, thread, &self.moved, self.history);
-        let mut gone_on = gone_on.exchanged(self.exchange.one, self.exchange.other);
-        for t in gone_on.iter() {
-            raise(&mut after, self.known(t, by));
+        for t in (0..self.threads).filter(|t| gone_on[*t]) {
+            raise(&mut after, self.known(ThreadId(t as u16), by));
         }
-        gone_on.insert(doer);
         if !self.is_own_touched() {
             self.keep(&mut after, origin, by);
         }
-        self.acquire(&mut after, thread, origin);
-        let counts = self.counts(&mut after, origin, gone_on);
+        let acquired = self.acquire(&mut after, thread, origin);
+        let counts = self.counts(&mut after, origin, (doer, &gone_on));
         let numbers = (self.history.number(doer), self.history.number(thread));
-        // What was acquired from memory of its own was released elsewhere.
-        let (exchange, order) = (self.exchange, &self.past.least);
-        let same = |via: &Via| {
-            let object = order.object(via.place);
-            let renamed = exchange.concerns(object) && exchange.object(object) != object;
-            !renamed && self.crosses(thread, via)
-        };
-        origin.moved((after, counts), numbers, same, (self.since, self.position))
+        origin.moved((after, counts), numbers, &acquired)
+    }
+
+    /// Those who have gone on from here before it in the branch that is left out, `thread` itself not among them.
+    #[inline(always)]
+    fn gone_on(&self, thread: ThreadId, origin: &Origin<W>) -> [bool; W] {
+        let mut gone_on = origin.after.map(|after| after > short(self.since));
+        _ = gone_on.get_mut(thread.index()).map(|own| *own = false);
+        if !self.moved.is_empty() {
+            for (t, gone_on) in gone_on.iter_mut().enumerate().take(self.threads).filter(|(_, gone_on)| **gone_on) {
+                let t = ThreadId(t as u16);
+                *gone_on = !self.moved.contains(t) || origin.is_after(t, self.history.number(t));
+            }
+        }
+        self.exchange_lanes(&mut gone_on, false);
+        gone_on
+    }
+
+    /// Exchanges what is known of the twins. Of one that has no place nothing is known, nor then of the other.
+    #[inline(always)]
+    fn exchange_lanes<T: Copy>(&self, known: &mut [T; W], nothing: T) {
+        let (one, other) = (self.exchange.one.index(), self.exchange.other.index());
+        if one < W && other < W {
+            known.swap(one, other);
+        } else {
+            [one, other].into_iter().for_each(|twin| _ = known.get_mut(twin).map(|known| *known = nothing));
+        }
     }
 
     /// How many events of each thread are known of. Those that have gone on are known of up to here, and as far beyond as their
     /// counterparts were in the twin's branch.
     #[inline(always)]
-    fn counts(&self, after: &mut After<W>, origin: &Origin<W>, gone_on: Bits) -> Counts<W> {
-        let (one, other) = (self.exchange.one.index(), self.exchange.other.index());
+    fn counts(&self, after: &mut After<W>, origin: &Origin<W>, (doer, gone_on): (ThreadId, &[bool; W])) -> Counts<W> {
         let mut beyond = origin.counts;
         beyond.iter_mut().zip(&self.numbers).for_each(|(known, number)| *known = known.saturating_sub(*number));
-        if one < W && other < W {
-            beyond.swap(one, other);
-        } else {
-            // Of the one that is not tracked nothing is known.
-            [one, other].into_iter().for_each(|twin| _ = beyond.get_mut(twin).map(|known| *known = 0));
-        }
-        let mut counts = [0; W];
-        for (t, (count, after)) in counts.iter_mut().zip(&*after).enumerate().take(self.threads) {
-            *count = self.past.number_before(ThreadId(t as u16), *after as usize);
-        }
+        self.exchange_lanes(&mut beyond, 0);
         let here = short(self.position + 1);
-        for t in gone_on.iter().map(ThreadId::index).filter(|t| *t < W) {
-            after[t] = here;
-            counts[t] = self.numbers[t].saturating_add(beyond[t]);
+        let mut counts = [0; W];
+        for t in 0..self.threads {
+            if gone_on[t] || t == doer.index() {
+                after[t] = here;
+                counts[t] = self.numbers[t].saturating_add(beyond[t]);
+            } else {
+                counts[t] = self.past.number_before(ThreadId(t as u16), after[t] as usize);
+            }
         }
         counts
     }
@@ -204,15 +225,23 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         self.moved.is_empty() || via.is_growing() && !self.moved.contains(thread)
     }
 
-    /// Adds what has been released by now to the objects that are acquired in the other branch.
+    /// Adds what has been released by now to the objects that are acquired in the other branch. Returns what is acquired there.
     ///
     /// In the twin's branch another may have released it: there it is what the twin knew of the other, and here the other way round.
-    fn acquire(&self, after: &mut After<W>, thread: ThreadId, origin: &Origin<W>) {
+    fn acquire(&self, after: &mut After<W>, thread: ThreadId, origin: &Origin<W>) -> Acquired {
+        let (exchange, order) = (self.exchange, &self.past.least);
+        let mut acquired = Acquired::default();
         for via in origin.via(self.since).filter(|via| self.crosses(thread, via)) {
-            if let Some(released) = self.past.least.released_to(via.place, |object| self.exchange.object(object)) {
+            if let Some(released) = order.released_to(via.place, |object| exchange.object(object)) {
                 raise(after, &released.map(|epoch| short(after_epoch(epoch))));
             }
+            // What was acquired from memory of its own was released elsewhere.
+            let object = order.object(via.place);
+            if !exchange.concerns(object) || exchange.object(object) == object {
+                acquired.add(Via { acquired: short(self.position), ..via });
+            }
         }
+        acquired
     }
 
     /// Adds what is known of what came before in the twin's branch, and in the other one too.

@@ -32,7 +32,7 @@ mod tables;
 pub mod timer;
 mod width;
 
-use crate::history::{History, Known, named_thread};
+use crate::history::{History, Known, Settled, named_thread};
 use alike::Branch;
 use exchange::Exchange;
 use left_out::{LeftOut, Notes};
@@ -281,6 +281,11 @@ impl<const W: usize> Analysis<W> {
         self.carry.set_partial();
     }
 
+    /// What would have come after the end of the execution comes from the state at a position, which it has come back to.
+    pub fn comes_back_to(&mut self, position: usize) {
+        self.carry.comes_back_to(position);
+    }
+
     /// What would have come after a node was seen elsewhere.
     pub fn is_partial_at(&mut self, position: usize) {
         if let Some(node) = self.nodes.get_mut(position) {
@@ -415,7 +420,7 @@ impl<const W: usize> Analysis<W> {
             // Which post lets it through may be another by now.
             op.arg = NO_POST;
         }
-        if summary.is_partial() {
+        if !summary.is_whole(since, since != position) {
             return Answer::No;
         }
         self.past.catch_up(history);
@@ -434,12 +439,14 @@ impl<const W: usize> Analysis<W> {
         Answer::Skip(Skip { exchange, op, actor, summary, since })
     }
 
-    /// The events that would have raced with the skipped branch, each with the thread to run instead.
+    /// The events that would have raced with the skipped branch, each with the thread to run instead. `settled`: whether that thread
+    /// is to be run there anyway.
     pub fn mirrored_races(
         &self,
         position: usize,
         skip: &Skip,
         history: &mut History,
+        settled: &Settled<'_>,
         races: &mut Vec<(usize, ThreadId)>,
     ) {
         if !self.rule.visible {
@@ -461,7 +468,7 @@ impl<const W: usize> Analysis<W> {
             let releases = matches!(op.access(), Some(Access::Release | Access::SharedRelease));
             let through = via.filter(|object| *object != op.object || releases).map(|object| exchange.object(object));
             let past = Known::new(exchange.thread(thread), before, through);
-            history.uncovered(&exchange.op(op), &past, &first, races);
+            history.uncovered(&exchange.op(op), &past, &first, settled, races);
         }
         history.forget_known();
     }

@@ -96,10 +96,13 @@ impl Keys {
     }
 
     fn iter(self) -> impl Iterator<Item = (u64, u8)> {
-        let bytes = |(object, bits): (u64, u16)| {
-            (0..=READERS).filter(move |byte| bits >> byte & 1 != 0).map(move |byte| (object, byte))
-        };
-        self.0.into_iter().flat_map(bytes)
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (object, bits) = rest.iter_mut().find(|(_, bits)| *bits != 0)?;
+            let lowest = bits.trailing_zeros();
+            *bits &= *bits - 1;
+            Some((*object, lowest as u8))
+        })
     }
 }
 

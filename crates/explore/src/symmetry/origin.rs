@@ -148,7 +148,8 @@ impl<const W: usize> Origin<W> {
     }
 
     /// Whether the thread, which has had so many events in a state, has certainly gone on from there before this.
-    fn is_after(&self, thread: ThreadId, number: u32) -> bool {
+    #[inline]
+    pub fn is_after(&self, thread: ThreadId, number: u32) -> bool {
         self.counts.get(thread.index()).is_some_and(|known| u32::from(*known) > number)
     }
 
@@ -156,9 +157,8 @@ impl<const W: usize> Origin<W> {
     #[inline]
     pub fn via(&self, position: u32) -> impl Iterator<Item = Via> + '_ {
         let position = short(position);
-        let crosses =
-            move |v: &&Via| !v.is_none() && v.acquired >= position && v.released <= position && position != FARTHEST;
-        self.via.iter().filter(crosses).copied()
+        let crosses = move |v: &&Via| v.acquired >= position && v.released <= position && position != FARTHEST;
+        self.via.iter().take_while(|v| !v.is_none()).filter(crosses).copied()
     }
 
     /// As seen from before `child` was created.
@@ -176,24 +176,19 @@ impl<const W: usize> Origin<W> {
     }
 
     /// The same in another branch, in which that much is known of the threads. `numbers`: how many events the two threads have
-    /// had by now, the one that does it and the one that did it. `same`: whether something is acquired there, too. `places`: where
-    /// the branch that it is from begins, and where the other one does.
+    /// had by now, the one that does it and the one that did it. `acquired`: what is acquired there, too.
     #[inline]
     pub fn moved(
         &self,
         (after, counts): (After<W>, Counts<W>),
         (now, then): (u32, u32),
-        same: impl Fn(&Via) -> bool,
-        (since, position): (u32, u32),
+        acquired: &Acquired,
     ) -> Origin<W> {
         let last = match self.last {
             u32::MAX => u32::MAX,
             last => (i64::from(last) - i64::from(then) + i64::from(now)).max(1) as u32,
         };
-        let mut via = [Via::default(); MAX_VIA];
-        let crossing = self.via(since).filter(same).map(|v| Via { acquired: short(position), ..v });
-        via.iter_mut().zip(crossing).for_each(|(room, crossing)| *room = crossing);
-        Origin { after, via, counts, last }
+        Origin { after, via: acquired.via, counts, last }
     }
 }
 

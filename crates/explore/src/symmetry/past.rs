@@ -5,6 +5,7 @@ use crate::symmetry::joins::{Join, Run, closes};
 use crate::symmetry::locals::Locals;
 use crate::symmetry::order::{Bound, Order, PlaceId, after_epoch, op_epoch, tail_epoch};
 use crate::symmetry::origin::{Acquired, After, Counts, Origin, short};
+use crate::symmetry::reach::Extent;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::{Phase, Tables};
 use rustc_hash::FxHashMap;
@@ -34,6 +35,8 @@ const LOOK_BACK: usize = 12;
 pub struct Past<const W: usize> {
     pub locals: Locals,
     pub(super) accesses: Vec<Vec<Logged>>,
+    /// Where those of each thread can be. More than that: what is taken back stays.
+    extents: Vec<Extent>,
     pub(super) joins: Vec<Join>,
     /// By the joiner's local state before a join.
     pub(super) runs: FxHashMap<LocalState, Run>,
@@ -55,6 +58,7 @@ impl<const W: usize> Default for Past<W> {
         Past {
             locals: Locals::default(),
             accesses: Vec::new(),
+            extents: Vec::new(),
             joins: Vec::new(),
             runs: FxHashMap::default(),
             blocks: Vec::new(),
@@ -136,15 +140,27 @@ impl<const W: usize> Past<W> {
 
     /// The same with room for more threads, of which there are no events yet.
     pub fn widened<const V: usize>(self) -> Past<V> {
-        let Past { locals, accesses, joins, runs, blocks, fences, events, counted, accessed_by, least, most } = self;
+        let Past { locals, accesses, extents, joins, runs, blocks, fences, events, counted, accessed_by, least, most } =
+            self;
         let counted = counted.iter().map(widened).collect();
         let (least, most) = (least.widened(), most.widened());
-        Past { locals, accesses, joins, runs, blocks, fences, events, counted, accessed_by, least, most }
+        Past { locals, accesses, extents, joins, runs, blocks, fences, events, counted, accessed_by, least, most }
     }
 
     fn log(&mut self, logged: Logged) {
         grow(&mut self.accesses, logged.access.thread).push(logged);
+        grow(&mut self.extents, logged.access.thread).add(&logged.access);
         self.accessed_by.push(logged.access.thread);
+    }
+
+    /// The accesses of each thread.
+    pub fn logs(&self) -> impl Iterator<Item = (ThreadId, &[Logged])> {
+        self.accesses.iter().enumerate().map(|(t, log)| (ThreadId(t as u16), &log[..]))
+    }
+
+    /// Whether an access may conflict with one of a thread at all.
+    pub fn may_conflict(&self, of: ThreadId, access: &PlainAccess) -> bool {
+        self.extents.get(of.index()).is_some_and(|extent| extent.may_conflict(access))
     }
 
     pub fn truncate(&mut self, len: usize) {
@@ -267,9 +283,10 @@ impl<const W: usize> Past<W> {
     }
 
     /// How many events of a thread, of those that are known of, are before a position; as many as fit.
+    #[inline]
     pub fn number_before(&self, thread: ThreadId, position: usize) -> u8 {
-        let last = position.min(self.counted.len()).checked_sub(1);
-        last.and_then(|last| self.counted[last].get(thread.index())).copied().unwrap_or(0)
+        let Some(last) = position.min(self.counted.len()).checked_sub(1) else { return 0 };
+        self.counted[last].get(thread.index()).copied().unwrap_or(0)
     }
 
     /// With the threads that have been joined by an event that is known, or by the thread itself.
@@ -335,7 +352,20 @@ saved!(Event { identified, accesses_before });
 /// Without what the orders know: they catch up with the history whenever they are asked.
 impl<const W: usize> Saved for Past<W> {
     fn save(&self, into: &mut Vec<u8>) {
-        let Past { locals, accesses, joins, runs, blocks, fences, events, counted, accessed_by, least, most: _ } = self;
+        let Past {
+            locals,
+            accesses,
+            extents: _,
+            joins,
+            runs,
+            blocks,
+            fences,
+            events,
+            counted,
+            accessed_by,
+            least,
+            most: _,
+        } = self;
         locals.save(into);
         accesses.save(into);
         joins.save(into);
@@ -349,9 +379,13 @@ impl<const W: usize> Saved for Past<W> {
     }
 
     fn load(from: &mut Reader<'_>) -> Option<Past<W>> {
+        let locals = Locals::load(from)?;
+        let accesses: Vec<Vec<Logged>> = Vec::load(from)?;
+        let extents = accesses.iter().map(|log| log.iter().map(|l| &l.access).collect()).collect();
         Some(Past {
-            locals: Locals::load(from)?,
-            accesses: Vec::load(from)?,
+            locals,
+            accesses,
+            extents,
             joins: Vec::load(from)?,
             runs: FxHashMap::load(from)?,
             blocks: Vec::load(from)?,

@@ -7,6 +7,7 @@
 
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::left_out::{By, LeftOut};
+use crate::symmetry::reach::Extent;
 use crate::symmetry::tables::{AccessId, OpId, OriginId, Phase, Sweep, Tables};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
@@ -35,14 +36,17 @@ pub struct Summary {
     visible: Occurrences<OpId>,
     /// Accesses, plain and atomic. Their origins are by the order that races are judged by.
     accesses: Occurrences<AccessId>,
+    /// Where they can be at all.
+    extent: Extent,
     /// Sorted: pairs that are told apart, the lower first.
     apart: Vec<(ThreadId, ThreadId)>,
     /// Threads in such a set are told apart from all that are not.
     groups: Vec<ThreadSet>,
     /// Plain accesses of a thread between two joins of a run, sorted.
     between: Vec<AccessId>,
-    /// Something is missing, because nobody was going to ask for it.
-    partial: bool,
+    /// What the branches from the state at this position and later ones lack: something that was not going to be asked for, or that comes
+    /// after an execution that has come back to that state.
+    lacks_from: Option<u32>,
 }
 
 /// Puts one into a sorted list.
@@ -134,7 +138,13 @@ impl Summary {
     }
 
     pub fn add_access<const W: usize>(&mut self, id: AccessId, origin: OriginId, tables: &mut Tables<W>) {
+        self.extent.add(&tables.access(id));
         add(&mut self.accesses, (id, origin), tables);
+    }
+
+    /// Whether an access may conflict with one of these at all.
+    pub fn may_conflict(&self, access: &PlainAccess) -> bool {
+        self.extent.may_conflict(access)
     }
 
     pub fn add_between<const W: usize>(&mut self, access: &PlainAccess, tables: &mut Tables<W>) {
@@ -169,33 +179,46 @@ impl Summary {
     }
 
     fn is_empty(&self) -> bool {
-        let Summary { visible, accesses, apart, groups, between, partial } = self;
+        let Summary { visible, accesses, extent: _, apart, groups, between, lacks_from } = self;
         let nothing = visible.is_empty() && accesses.is_empty() && apart.is_empty() && groups.is_empty();
-        nothing && between.is_empty() && !partial
+        nothing && between.is_empty() && lacks_from.is_none()
     }
 
     pub fn clear(&mut self) {
-        let Summary { visible, accesses, apart, groups, between, partial } = self;
+        let Summary { visible, accesses, extent, apart, groups, between, lacks_from } = self;
         visible.clear();
         accesses.clear();
+        *extent = Extent::default();
         apart.clear();
         groups.clear();
         between.clear();
-        *partial = false;
+        *lacks_from = None;
     }
 
+    /// Something is missing.
     pub fn set_partial(&mut self) {
-        self.partial = true;
+        self.lacks_from = Some(0);
     }
 
-    pub fn is_partial(&self) -> bool {
-        self.partial
+    /// An execution ends that has come back to the state at a position: what would come next came from there.
+    pub fn comes_back_to(&mut self, position: usize) {
+        self.lack(Some(position as u32));
+    }
+
+    fn lack(&mut self, from: Option<u32>) {
+        self.lacks_from = [self.lacks_from, from].into_iter().flatten().min();
+    }
+
+    /// Whether nothing is missing in a branch from the state at a position, which is looked at in that state or, `later`, in one after it.
+    pub fn is_whole(&self, position: usize, later: bool) -> bool {
+        self.lacks_from.is_none_or(|from| from as usize > position && !later)
     }
 
     pub fn merge<const W: usize>(&mut self, other: &Summary, tables: &mut Tables<W>) {
-        self.partial |= other.partial;
+        self.lack(other.lacks_from);
         unite(&mut self.visible, &other.visible, tables);
         unite(&mut self.accesses, &other.accesses, tables);
+        self.extent.unite(&other.extent);
         other.apart.iter().for_each(|pair| insert(&mut self.apart, *pair));
         other.between.iter().for_each(|access| insert(&mut self.between, *access));
         other.groups.iter().for_each(|g| self.add_group(g));
@@ -206,7 +229,7 @@ impl Summary {
         if self.accesses.len() > MOST {
             for (id, origin) in std::mem::take(&mut self.accesses) {
                 let any = tables.access_id(&anything(tables.access(id)), false, Phase::default());
-                add(&mut self.accesses, (any, origin), tables);
+                self.add_access(any, origin, tables);
             }
         }
         if self.between.len() > MOST {
@@ -227,10 +250,15 @@ impl Summary {
             }
         }
         into.visible.sort_unstable();
+        into.extent = self.extent;
         for &(id, origin) in &self.accesses {
             if state.is_ahead(id.thread(), tables.origin(origin)) {
                 let origin = state.exchanged(id.thread(), origin, By::Races, tables);
-                into.accesses.push((exchanged_access(id, exchange, tables), origin));
+                let exchanged = exchanged_access(id, exchange, tables);
+                if exchanged.of(id.thread()) != id {
+                    into.extent.add(&tables.access(exchanged));
+                }
+                into.accesses.push((exchanged, origin));
             }
         }
         into.accesses.sort_unstable();
@@ -243,7 +271,7 @@ impl Summary {
         into.apart.extend(self.apart.iter().map(pair));
         into.apart.sort_unstable();
         into.groups.extend(self.groups.iter().map(|g| exchange.threads(g)));
-        into.partial = self.partial;
+        into.lacks_from = self.lacks_from;
     }
 
     /// Leaves out what happens to a block of memory.
@@ -325,4 +353,4 @@ fn anything(access: PlainAccess) -> PlainAccess {
     PlainAccess { object: ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..access }
 }
 
-saved!(Summary { visible, accesses, apart, groups, between, partial });
+saved!(Summary { visible, accesses, extent, apart, groups, between, lacks_from });

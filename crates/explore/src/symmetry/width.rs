@@ -8,7 +8,7 @@ use super::left_out::Notes;
 use super::rule::Rule;
 use super::timer::Timer;
 use super::{Analysis, Answer, Counters, Ends, Skip};
-use crate::history::{History, named_thread};
+use crate::history::{History, Settled, named_thread};
 use symdpor_trace::saved::{Reader, Saved};
 use symdpor_trace::{Execution, Op, OpKind, ThreadId, ThreadMemory, ThreadSet};
 
@@ -116,6 +116,19 @@ impl Symmetry {
     }
 }
 
+impl Symmetry {
+    pub fn mirrored_races(
+        &self,
+        position: usize,
+        skip: &Skip,
+        history: &mut History,
+        settled: &Settled<'_>,
+        races: &mut Vec<(usize, ThreadId)>,
+    ) {
+        with!(&self.analysis, a => a.mirrored_races(position, skip, history, settled, races));
+    }
+}
+
 /// What is passed on.
 macro_rules! passed_on {
     ($(fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
@@ -134,6 +147,7 @@ passed_on! {
     fn absorb(position: usize, thread: ThreadId, op: &Op, history: &History);
     fn sweep(depth: usize);
     fn is_incomplete();
+    fn comes_back_to(position: usize);
     fn is_partial_at(position: usize);
     fn may_skip_way(position: usize, thread: ThreadId, signal: (ThreadId, Op), history: &mut History) -> Answer;
     fn finish_branch(position: usize, thread: ThreadId, op: Op);
@@ -141,7 +155,6 @@ passed_on! {
     fn finish_blocked(position: usize);
     fn remember(memory: &[ThreadMemory], position: usize);
     fn may_skip(position: usize, thread: ThreadId, sleepers: &[(ThreadId, usize)], history: &mut History) -> Answer;
-    fn mirrored_races(position: usize, skip: &Skip, history: &mut History, races: &mut Vec<(usize, ThreadId)>);
     fn add_skipped_way(position: usize, skip: &Skip, history: &mut History);
     fn add_skipped(position: usize, skip: &Skip, history: &mut History);
 }

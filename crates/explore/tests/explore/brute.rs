@@ -24,15 +24,22 @@ pub fn outcomes(program: &Program, limit: usize) -> Option<Outcomes> {
         if seen.len() > limit {
             return None;
         }
-        successors(&state, program, &mut stack, &mut outcomes);
+        successors(&state, program, &mut stack, &mut outcomes, false);
     }
     Some(outcomes)
 }
 
-fn successors(state: &State, program: &Program, stack: &mut Vec<State>, outcomes: &mut Outcomes) {
+/// `early`: that the process ends without an error while others could go on is an outcome too. What they can run into is found in any
+/// case.
+fn successors(state: &State, program: &Program, stack: &mut Vec<State>, outcomes: &mut Outcomes, early: bool) {
     let mut stuck = true;
+    let exits = |t: usize| state.pending(program, t).is_some_and(|op| op.is_quiet_exit());
+    let others = (0..state.threads.len()).any(|t| state.enabled(program, t) && !exits(t));
     for t in (0..state.threads.len()).filter(|&t| state.enabled(program, t)) {
         stuck = false;
+        if exits(t) && others && !early {
+            continue;
+        }
         for alternative in 0..state.alternatives(program, t) {
             let mut next = state.clone();
             match next.step(program, t, alternative).stop {
@@ -60,7 +67,7 @@ pub fn is_endless(program: &Program, limit: usize) -> Option<bool> {
     let mut next = 0;
     while next < states.len() {
         let (mut after, mut outcomes) = (Vec::new(), Outcomes::new());
-        successors(&states[next].clone(), program, &mut after, &mut outcomes);
+        successors(&states[next].clone(), program, &mut after, &mut outcomes, true);
         if !outcomes.is_empty() {
             ends.push(next);
         }

@@ -61,6 +61,7 @@ pub enum Kind {
     Futexes,
     /// Threads that may run for ever.
     Endless,
+    EndlessTwins,
     /// Many threads that do little.
     Crowd,
     /// Two threads that do much.
@@ -82,7 +83,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 23] = [
+    pub const ALL: [Kind; 24] = [
         Kind::Mixed,
         Kind::Atomics,
         Kind::Locks,
@@ -95,6 +96,7 @@ impl Kind {
         Kind::SpinTwins,
         Kind::Futexes,
         Kind::Endless,
+        Kind::EndlessTwins,
         Kind::Crowd,
         Kind::Deep,
         Kind::Twins,
@@ -107,6 +109,11 @@ impl Kind {
         Kind::Lives,
         Kind::Cancels,
     ];
+
+    /// Whether most of its threads are alike.
+    fn has_twins(self) -> bool {
+        matches!(self, Kind::Twins | Kind::SharedTwins | Kind::SpinTwins | Kind::EndlessTwins)
+    }
 
     fn segments(self) -> &'static [fn(&mut Generator, &mut Vec<Instr>)] {
         use Generator as G;
@@ -193,7 +200,7 @@ impl Kind {
                 G::notify,
                 G::check,
             ],
-            Kind::Endless => &[
+            Kind::Endless | Kind::EndlessTwins => &[
                 G::atom,
                 G::again,
                 G::again,
@@ -318,7 +325,7 @@ pub fn program(rng: &mut Rng, kind: Kind) -> Program {
         workers: match kind {
             Kind::Crowd => rng.pick(&[4, 5, 6]),
             Kind::Deep => 2,
-            Kind::Twins | Kind::SharedTwins | Kind::SpinTwins => rng.pick(&[2, 3, 3, 4, 4]),
+            _ if kind.has_twins() => rng.pick(&[2, 3, 3, 4, 4]),
             _ => rng.pick(&[2, 2, 3, 3, 4]),
         },
         kind,
@@ -339,17 +346,8 @@ impl Generator {
             if self.rng.percent(30) {
                 self.segment(&mut code);
             }
-            code.extend(
-                if self.rng.percent(if matches!(self.kind, Kind::Twins | Kind::SharedTwins | Kind::SpinTwins) {
-                    90
-                } else {
-                    70
-                }) {
-                    shared.clone()
-                } else {
-                    self.body()
-                },
-            );
+            let alike = self.rng.percent(if self.kind.has_twins() { 90 } else { 70 });
+            code.extend(if alike { shared.clone() } else { self.body() });
             codes.push(code);
         }
         // Code that only other threads start.
@@ -666,10 +664,13 @@ impl Generator {
     fn rw_locked(&mut self, code: &mut Vec<Instr>) {
         let l = self.rng.byte(RW_LOCKS) & self.rng.byte(RW_LOCKS);
         code.push(if self.rng.percent(60) { Instr::ReadLock(l) } else { Instr::WriteLock(l) });
-        match self.rng.below(5) {
+        match self.rng.below(9) {
             0 | 1 => self.plain(code),
             2 => self.atom(code),
             3 => self.branch_plain(code),
+            4 | 5 => (0..2).for_each(|_| self.atom_or_plain(code)),
+            6 => self.rw_locked(code),
+            7 => self.locked(code),
             _ => {}
         }
         code.push(Instr::RwUnlock(l));

@@ -134,6 +134,7 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
     {
         thread.regs[r as usize].hash(&mut hasher);
     }
+    state.shared.reads(t).for_each(|times| times.hash(&mut hasher));
     (t == 0).hash(&mut hasher);
     if state.holds(t) || state.runs_once(t) || state.is_atomic(t) {
         (t, "itself").hash(&mut hasher);

@@ -299,6 +299,7 @@ impl State {
             Instr::Join(h) | Instr::JoinResult(_, h) => {
                 with_arg(Op::new(OpKind::ThreadJoin, ObjectId::NONE), self.threads[t].handles[h as usize] as u32)
             }
+            Instr::Exit(0) => Op::quiet_exit(),
             Instr::Exit(status) => with_arg(Op::new(OpKind::ProcessExit, ObjectId::NONE), status as u32),
             Instr::AtomicBegin => Op::new(OpKind::AtomicSection, ObjectId::NONE),
             Instr::Choose(_, n) => {

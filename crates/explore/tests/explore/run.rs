@@ -78,8 +78,17 @@ impl Outcome {
 
 pub type Outcomes = BTreeSet<Outcome>;
 
+/// Whether a thread is about to end the process without an error.
+fn is_at_exit(state: &State, program: &Program, t: ThreadId) -> bool {
+    state.pending(program, t.index()).is_some_and(|op| op.is_quiet_exit())
+}
+
+/// Whoever ends the process without an error waits for others, as in the real runtime.
 pub fn enabled_set(state: &State, program: &Program) -> ThreadSet {
-    (0..state.threads.len()).filter(|&t| state.enabled(program, t)).map(|t| ThreadId(t as u16)).collect()
+    let able = |t: &ThreadId| state.enabled(program, t.index());
+    let all: ThreadSet = (0..state.threads.len()).map(|t| ThreadId(t as u16)).filter(able).collect();
+    let others: ThreadSet = all.iter().filter(|t| !is_at_exit(state, program, *t)).collect();
+    if others.is_empty() { all } else { others }
 }
 
 /// The default rule of `symdpor_trace::Plan`.
@@ -287,7 +296,8 @@ impl Run<'_> {
     fn end(self, end: End, outcome: Option<Outcome>) -> (Execution, Option<Outcome>) {
         let pending_of = |t| {
             let op = self.state.pending(self.program, t)?;
-            Some(PendingOp { thread: ThreadId(t as u16), op, enabled: self.state.enabled(self.program, t) })
+            let enabled = self.state.enabled(self.program, t) && !op.is_quiet_exit();
+            Some(PendingOp { thread: ThreadId(t as u16), op, enabled })
         };
         let pending = (0..self.state.threads.len()).filter_map(pending_of).collect();
         (Execution { steps: self.steps, pending, end, footprints: self.footprints, memory: Vec::new() }, outcome)

@@ -91,7 +91,12 @@ impl Shared {
     }
 
     pub fn holds(&self, t: usize) -> bool {
-        self.locks.iter().any(|l| l.writer == t as u8 || l.readers.contains(&(t as u8)))
+        self.locks.iter().any(|l| l.writer == t as u8)
+    }
+
+    /// How often a thread holds each lock for reading, as others may too.
+    pub fn reads(&self, t: usize) -> impl Iterator<Item = usize> {
+        self.locks.iter().map(move |l| l.readers.iter().filter(|&&r| r == t as u8).count())
     }
 }
 

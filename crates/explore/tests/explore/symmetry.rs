@@ -9,8 +9,8 @@ use crate::shrink::shrink;
 use symdpor_explore::{Checked, Dpor, Rule, SourceSets};
 
 /// Every second program has threads that are alike on purpose.
-const KINDS: [Kind; 44] = {
-    let mut kinds = [Kind::Twins; 44];
+const KINDS: [Kind; 46] = {
+    let mut kinds = [Kind::Twins; 46];
     let (mut i, mut k) = (0, 0);
     while i < Kind::ALL.len() {
         // Twins themselves are not among the others.
@@ -255,4 +255,16 @@ fn a_plain_access_to_what_is_spun_on() {
     for algorithm in [Algorithm::Source, Algorithm::Dpor] {
         assert!(!fails(&program, algorithm, Rule::SOUND), "{algorithm:?} loses the race");
     }
+}
+
+/// Who ends the process with an error keeps all others from going on, in a branch that was left out too.
+#[test]
+fn an_end_with_an_error_in_a_branch_that_is_left_out() {
+    use crate::program::{Instr::*, View};
+    assert_nothing_lost(vec![
+        vec![Create(1, 0), Create(2, 1), Create(3, 2)],
+        vec![Add(0, View::whole(0), 1), Add(0, View::whole(1), 1), If(0, 1, 0)],
+        vec![Add(0, View::whole(1), 1), If(0, 1, 0)],
+        vec![Add(0, View::whole(1), 1), If(0, 1, 1), Exit(1)],
+    ]);
 }

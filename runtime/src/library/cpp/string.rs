@@ -107,6 +107,13 @@ macro_rules! members {
     ($($name:ident: $note:expr;)*) => { before! { $($name: $note;)* } };
 }
 
+// Of static strings they are called at exit.
+before! {
+    Arguments::is_handler =>
+    _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED1Ev: |a| write(a.word(0), 16);
+    _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED2Ev: |a| write(a.word(0), 16);
+}
+
 members! {
     // size, length, empty, capacity
     _ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE4sizeEv: size;
@@ -175,8 +182,6 @@ members! {
     };
     _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE12_M_constructEmc: new;
     // destructors: what is read, and that nobody may use it any more
-    _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED1Ev: |a| write(a.word(0), 16);
-    _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED2Ev: |a| write(a.word(0), 16);
     _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE10_M_disposeEv: pointer;
     // growing
     _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9push_backEc: |a| grow(a.word(0), 1);
