@@ -145,20 +145,34 @@ impl Detector {
     }
 
     /// Whether the thread has made this plain access, or a stronger one, since it last released anything: then another makes no
-    /// difference to any later race. False if that would take long to find out.
+    /// difference to any later race. The answer depends on what the thread has done in this execution and on nothing else: not on where
+    /// memory is, nor on what earlier executions have left behind. False for what spans more than a few granules.
     pub fn has_made(&self, t: u16, address: usize, len: usize, writes: bool) -> bool {
-        let (offset, kind) = (address % 8, if writes { Kind::WRITE } else { Kind::READ });
-        if len == 0 || len > 8 - offset {
-            return false;
-        }
-        let Some(cell) = self.shadow.cached(address) else { return false };
-        let bytes = (0xffu8 >> (8 - len)) << offset;
+        const MOST_GRANULES: usize = 8;
+        let Some(end) = address.checked_add(len).filter(|&end| end > address) else { return false };
+        let granules = (address & !7..end).step_by(8);
+        granules.len() <= MOST_GRANULES
+            && granules.into_iter().all(|granule| {
+                let bytes = bytes_between(address.max(granule) - granule, (end - granule).min(8));
+                self.has_made_bytes(t, granule, bytes, if writes { Kind::WRITE } else { Kind::READ })
+            })
+    }
+
+    fn has_made_bytes(&self, t: u16, granule: usize, bytes: u8, kind: Kind) -> bool {
+        let Some(cell) = self.shadow.existing(granule) else { return false };
         let since = self.threads.since(t as usize);
-        // SAFETY: the cache gives valid cells.
-        let Cell { first, second } = unsafe { *cell };
         // A record with the thread's own clock: the same access in that epoch would be absorbed.
         let made = |r: Record| r.clock() >= since && r.absorbs(Record::new(r.clock(), t as usize, kind, bytes));
-        made(first) || made(second)
+        // SAFETY: `existing` gives valid cells.
+        let Cell { first, second } = unsafe { *cell };
+        match second.chain_index(self.threads.base()) {
+            None => made(first) || made(second),
+            Some(chain) => {
+                let mut found = made(first);
+                self.chains.visit(chain, |record| found |= made(record));
+                found
+            }
+        }
     }
 
     #[inline]

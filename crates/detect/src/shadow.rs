@@ -80,7 +80,10 @@ impl Shadow {
     }
 
     /// The cell of `address` if its leaf exists.
-    pub(crate) fn existing(&mut self, address: usize) -> Option<*mut Cell> {
+    pub(crate) fn existing(&self, address: usize) -> Option<*mut Cell> {
+        if let Some(cell) = self.cached(address) {
+            return Some(cell);
+        }
         let slot = self.leaf_slot(address, None)?;
         // SAFETY: a slot of a middle table; a leaf in it has LEAF_CELLS cells.
         unsafe {
@@ -94,7 +97,7 @@ impl Shadow {
         (address | ((1 << LEAF_BITS) - 1)).saturating_add(1)
     }
 
-    fn leaf_slot(&mut self, address: usize, pages: Option<&mut Pages>) -> Option<*mut *mut Cell> {
+    fn leaf_slot(&self, address: usize, pages: Option<&mut Pages>) -> Option<*mut *mut Cell> {
         if address >> ADDRESS_BITS != 0 || self.top.is_null() {
             return None;
         }

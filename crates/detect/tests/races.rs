@@ -257,7 +257,28 @@ fn what_was_made_before() {
     assert!(!detector.has_made(1, at, 4, true) && !detector.has_made(1, at, 4, false));
     detector.begin_execution();
     assert!(!detector.has_made(1, at, 4, true));
-    // Longer ones are not looked for.
-    assert_eq!(detector.write(0, at, 16), None);
-    assert!(detector.has_made(0, at, 8, true) && !detector.has_made(0, at, 16, true));
+    assert_eq!(detector.write(0, at + 4, 16), None);
+    assert!(detector.has_made(0, at + 4, 16, true) && !detector.has_made(0, at, 16, true));
+    assert!(!detector.has_made(0, at + 4, 0, true) && !detector.has_made(0, usize::MAX, 8, true));
+    // The longest ones are not looked for.
+    assert_eq!(detector.write(0, at, 72), None);
+    assert!(detector.has_made(0, at, 64, true) && !detector.has_made(0, at, 72, true));
+}
+
+/// It makes no difference where memory is: leaves share the lines of a cache. Nor who else has read it.
+#[test]
+fn what_was_made_before_is_known_wherever_it_was() {
+    let mut detector = Box::new(Detector::new());
+    detector.init(map_pages);
+    detector.begin_execution();
+    let leaves = |number: usize| PLACES[0] + (number << 18);
+    for number in 0..1000 {
+        assert_eq!(detector.read(0, leaves(number), 4), None);
+    }
+    assert!((0..1000).all(|number| detector.has_made(0, leaves(number), 4, false)));
+    for t in 1..20 {
+        detector.thread_created(0, t);
+        assert_eq!(detector.read(t, PLACES[0], 4), None);
+    }
+    assert!((1..20).all(|t| detector.has_made(t, PLACES[0], 4, false) && !detector.has_made(t, PLACES[0], 4, true)));
 }
