@@ -5,6 +5,9 @@ use crate::MAX_THREADS;
 /// More are not told apart: [`AccessLog::is_full`].
 const CAPACITY: usize = 1024;
 
+/// So many of the last entries are looked at: loops read here and write there in turn.
+const RECENT: usize = 4;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Logged {
     pub thread: u16,
@@ -57,34 +60,46 @@ impl AccessLog {
         self.entries.get(..self.len).unwrap_or(&[])
     }
 
+    #[inline]
     pub fn add(&mut self, thread: u16, granule: usize, mask: u8, write: bool) {
         let thread = thread % MAX_THREADS as u16;
         self.added = self.added.saturating_add(1);
-        // Loops read here and write there in turn.
-        let recent = self.len.saturating_sub(4);
-        let entries = self.entries.iter_mut().take(self.len).skip(recent).rev();
-        let alike = entries.filter(|e| e.thread == thread && e.write == write);
-        for last in alike {
-            if last.granule == granule && last.granules == 1 {
-                last.mask |= mask;
-                return;
-            }
-            let end = last.granule + 8 * last.granules as usize;
-            if last.granule <= granule && granule < end {
-                return;
-            }
-            if granule == end {
-                (last.granules, last.mask) = (last.granules + 1, 0xff);
+        // In most cases it is the last but one at most: a copy reads and writes in turn.
+        let recent = self.len.saturating_sub(RECENT);
+        let mut at = self.len.min(CAPACITY);
+        while at > recent {
+            at -= 1;
+            let entry = &mut self.entries[at];
+            if entry.thread == thread && entry.write == write && entry.takes_in(granule, mask) {
                 return;
             }
         }
+        self.begin(Logged { thread, granule, granules: 1, mask, write });
+    }
+
+    fn begin(&mut self, entry: Logged) {
         match self.entries.get_mut(self.len) {
             Some(free) => {
-                *free = Logged { thread, granule, granules: 1, mask, write };
+                *free = entry;
                 self.len += 1;
             }
             None => self.full = true,
         }
+    }
+}
+
+impl Logged {
+    /// Joins an access of the same thread and kind to this one, if it is to the same granules or the next one.
+    #[inline]
+    fn takes_in(&mut self, granule: usize, mask: u8) -> bool {
+        let ahead = granule.wrapping_sub(self.granule);
+        let (bytes, one) = (8 * self.granules as usize, self.granules == 1);
+        if ahead == bytes {
+            (self.granules, self.mask) = (self.granules + 1, 0xff);
+        } else if one && ahead == 0 {
+            self.mask |= mask;
+        }
+        ahead <= bytes
     }
 }
 
