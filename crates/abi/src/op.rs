@@ -290,25 +290,30 @@ impl Op {
         Op { mask: 0xff, ..self }
     }
 
+    #[inline]
     pub const fn is_quiet_exit(&self) -> bool {
         matches!(self.kind, OpKind::ProcessExit) && self.mask == QUIET
     }
 
+    #[inline]
     const fn looks_at_life(&self) -> bool {
         self.order & LOOKS_AT_LIFE != 0
     }
 
     /// Whether its thread may be cancelled instead.
+    #[inline]
     pub const fn may_be_cancelled(&self) -> bool {
         self.looks_at_life() && self.order & !LOOKS_AT_LIFE != ObjectId::ALL_LIVES
     }
 
+    #[inline]
     fn life(&self) -> Option<(ObjectId, u8, Access)> {
         let life = ObjectId::life_at(self.order & !LOOKS_AT_LIFE);
         self.looks_at_life().then_some((life, 0xff, Access::Read))
     }
 
     /// The class of access to `object`, if it has one.
+    #[inline]
     pub const fn access(&self) -> Option<Access> {
         Some(match self.kind {
             OpKind::AtomicLoad | OpKind::PlainLoad | OpKind::OnceDone => Access::Read,
@@ -369,6 +374,7 @@ impl Op {
     }
 
     /// The class of access to `object2`, if there is one.
+    #[inline]
     pub const fn access2(&self) -> Option<Access> {
         if self.object2.0 == 0 {
             return None;
@@ -382,6 +388,7 @@ impl Op {
     }
 
     /// The word of a futex that is compared or changed.
+    #[inline]
     pub const fn futex_word(&self) -> Option<(ObjectId, u8, Access)> {
         let (queue, access) = match self.kind {
             OpKind::FutexWait | OpKind::FutexMismatch | OpKind::FutexRequeue => (self.object, Access::Read),
@@ -393,6 +400,7 @@ impl Op {
     }
 
     /// The objects touched, each with its byte mask and class of access.
+    #[inline]
     pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, u8, Access)> {
         let first = self.access().map(|a| (self.object, self.mask, a));
         let second = self.access2().map(|a| (self.object2, self.mask2, a));
@@ -400,6 +408,7 @@ impl Op {
     }
 
     /// The same, if it is no more than one object.
+    #[inline]
     pub const fn only_access(&self) -> Option<(ObjectId, u8, Access)> {
         if self.object2.0 != 0 || self.looks_at_life() || self.futex_word().is_some() {
             return None;
@@ -411,11 +420,13 @@ impl Op {
     }
 
     /// Whether it is the arrival at a barrier that all others there have waited for.
+    #[inline]
     pub const fn opens_barrier(&self) -> bool {
         matches!(self.kind, OpKind::BarrierArrive | OpKind::BarrierMeet) && self.arg != 0
     }
 
     /// Whether this is a read only because it failed to be a write.
+    #[inline]
     pub const fn is_failed_exchange(&self) -> bool {
         matches!(self.kind, OpKind::AtomicLoad) && self.arg == TRIED
     }
@@ -434,6 +445,7 @@ impl Op {
     }
 
     /// Whether the operation could have turned out otherwise, and has failed: see [`Op::failed`].
+    #[inline]
     pub const fn has_failed(&self) -> bool {
         let failed = matches!(self.kind, OpKind::TryLockFailed | OpKind::OnceDone | OpKind::SemTryFailed);
         failed || self.is_failed_exchange()
@@ -445,6 +457,7 @@ impl Op {
     }
 
     /// Whether the two have an object in common at all. A quick no: most pairs of operations have none.
+    #[inline]
     const fn may_touch_same(&self, other: &Op) -> bool {
         let (a, b) = (self.object2.0, other.object2.0);
         if self.futex_word().is_some() || other.futex_word().is_some() {
@@ -458,6 +471,7 @@ impl Op {
 
     /// Whether it may have to wait for what others do, and its objects do not tell for what: it is on pipes, sockets or the
     /// like, or can be cancelled.
+    #[inline]
     pub const fn is_on_channels(&self) -> bool {
         if self.may_be_cancelled() {
             return true;
@@ -468,6 +482,7 @@ impl Op {
     }
 
     /// Whether the operation depends on every other, whatever its objects.
+    #[inline]
     pub const fn is_global(&self) -> bool {
         matches!(self.kind, OpKind::AtomicSection) || matches!(self.kind, OpKind::ProcessExit) && !self.is_quiet_exit()
     }
@@ -486,6 +501,7 @@ impl Op {
     }
 
     /// Whether this goes on within an atomic section that an earlier step began: it is no event of its own.
+    #[inline]
     pub const fn is_inside_section(&self) -> bool {
         matches!(self.kind, OpKind::Choose) && self.order == 0
     }
@@ -498,6 +514,7 @@ impl Access {
     }
 
     /// Whether others of its kind can tell that it was there. Readers cannot tell of readers, nor failed tries of each other.
+    #[inline]
     pub const fn changes(self) -> bool {
         !matches!(
             self,
@@ -525,15 +542,20 @@ impl Access {
 /// A failed compare-and-exchange is a read, and yet depends on reads of other bytes than its own (of half of them, say). A
 /// write to bytes that only one of the two touches can make it succeed, and then it is a write that the read depends on;
 /// but that write and the read do not depend on each other, so nothing else would show that their order matters.
+#[inline]
 pub fn dependent(a: &Op, b: &Op) -> bool {
     if a.is_global() || b.is_global() {
         return !a.is_beyond(b) && !b.is_beyond(a);
     }
+    a.may_touch_same(b) && meet(a, b)
+}
+
+/// The same of two that may have an object in common.
+fn meet(a: &Op, b: &Op) -> bool {
     let undecided = (a.is_failed_exchange() || b.is_failed_exchange()) && a.place() != b.place();
-    a.may_touch_same(b)
-        && a.accesses().any(|(oa, ma, ca)| {
-            b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && (undecided || ca.conflicts(cb)))
-        })
+    a.accesses().any(|(oa, ma, ca)| {
+        b.accesses().any(|(ob, mb, cb)| oa == ob && ma & mb != 0 && (undecided || ca.conflicts(cb)))
+    })
 }
 
 /// Whether `a`, executed, and a later `b` of another thread that depends on it can be exchanged: some conflicting pair
