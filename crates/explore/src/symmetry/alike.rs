@@ -8,7 +8,7 @@ use crate::symmetry::past::{Logged, Past};
 use crate::symmetry::rule::Rule;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::{OriginId, Tables};
-use symdpor_trace::{Op, PlainAccess, ThreadId, ThreadSet};
+use symdpor_trace::{Op, ThreadId, ThreadSet};
 
 /// The twin's branch.
 pub struct Branch<'a, const W: usize> {
@@ -113,16 +113,16 @@ impl<const W: usize> View<'_, W> {
         if !summary.may_conflict(&access) {
             return false;
         }
-        let conflicts = |other: &PlainAccess| (access.write || other.write) && access.overlaps(other);
-        summary.accesses(tables).any(|(other, atomic, origin)| {
+        summary.accesses(tables).any(|(by, bundle, origin)| {
+            let atomic = bundle.atomic;
             let counts = !(logged.atomic && atomic) && (self.rule.mixed || !logged.atomic && !atomic);
-            counts && conflicts(&other) && self.is_unordered(logged, &other, origin)
+            counts && bundle.conflicts(&access) && self.is_unordered(logged, by, origin)
         })
     }
 
-    /// Whether an access of the branch, with the threads exchanged, would not be ordered after the logged one.
-    fn is_unordered(&self, logged: &Logged, access: &PlainAccess, origin: OriginId) -> bool {
-        let (by, of, origin) = (access.thread, logged.access.thread, self.branch.tables.origin(origin));
+    /// Whether an access of the branch, by a thread, would not be ordered after the logged one with the threads exchanged.
+    fn is_unordered(&self, logged: &Logged, by: ThreadId, origin: OriginId) -> bool {
+        let (of, origin) = (logged.access.thread, self.branch.tables.origin(origin));
         if !self.is_unknown(logged, self.exchange.thread(by)) || !self.branch.is_ahead(by, origin) {
             return false;
         }

@@ -35,6 +35,11 @@ impl Exchange {
         self.lowest <= object.0 && object.0 < self.end
     }
 
+    /// Whether an object from one up to another may lie in that memory.
+    pub fn may_change_between(&self, lowest: u64, highest: u64) -> bool {
+        self.lowest <= highest && lowest < self.end
+    }
+
     /// Whether an object may have another name with the threads exchanged. A quick no.
     #[inline]
     pub fn concerns(&self, object: ObjectId) -> bool {

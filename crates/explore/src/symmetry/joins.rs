@@ -3,6 +3,7 @@
 //! Consecutive joins of one thread are a *run*: in which order it joins its threads does not matter, which ones it joins does.
 
 use crate::history::History;
+use crate::symmetry::bundle::Bundle;
 use crate::symmetry::past::Past;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::Tables;
@@ -178,16 +179,19 @@ impl<const W: usize> Past<W> {
     }
 
     /// Whether plain accesses between two joins of a run meet others, of the branch or from before it.
-    pub fn between_matters(&self, summary: &Summary, tables: &Tables<W>) -> bool {
+    pub fn between_matters(&mut self, summary: &Summary, tables: &Tables<W>) -> bool {
         if !summary.has_between() {
             return false;
         }
+        self.catch_up_with_accesses();
         let conflicts =
             |a: &PlainAccess, b: &PlainAccess| a.thread != b.thread && (a.write || b.write) && a.overlaps(b);
         let suspects: Vec<PlainAccess> =
             summary.between(tables).filter(|between| summary.may_conflict(between)).collect();
-        let meets = |access: &PlainAccess| suspects.iter().any(|between| conflicts(between, access));
-        if !suspects.is_empty() && summary.accesses(tables).any(|(access, ..)| meets(&access)) {
+        let meets = |(by, bundle, _): (ThreadId, &Bundle, _)| {
+            suspects.iter().any(|between| between.thread != by && bundle.conflicts(between))
+        };
+        if !suspects.is_empty() && summary.accesses(tables).any(meets) {
             return true;
         }
         summary.between(tables).any(|between| {

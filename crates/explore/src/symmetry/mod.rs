@@ -7,6 +7,7 @@
 //! rule that is used here, and the argument.
 //!
 //! - [`summary`]: what happened in the twin's branch, as numbers of [`tables`].
+//! - [`bundle`]: the accesses of a step.
 //! - [`exchange`]: the renaming of the twins.
 //! - [`left_out`]: the state in which a branch is left out.
 //! - [`order`]: what each thread knows of plain accesses.
@@ -17,6 +18,7 @@
 //! - [`width`]: of how many threads it is kept what is known of them.
 
 mod alike;
+mod bundle;
 mod exchange;
 mod joins;
 mod left_out;
@@ -232,7 +234,7 @@ impl<const W: usize> Analysis<W> {
             self.past.plain_in_run(position, thread, op, (below, &mut self.tables));
         }
         // Memory that comes into being here has no past.
-        self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2, &self.tables));
+        self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2, &mut self.tables));
         if self.past.identifies(position) {
             below.add_group(&ThreadSet::from_iter([thread]));
         }
@@ -424,8 +426,8 @@ impl<const W: usize> Analysis<W> {
             return Answer::No;
         }
         self.past.catch_up(history);
-        let matters = |past: &Past<W>| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
-        if self.rule.joins && matters(&self.past) {
+        let matters = |past: &mut Past<W>| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
+        if self.rule.joins && matters(&mut self.past) {
             self.counters.told_apart += 1;
             return Answer::No;
         }

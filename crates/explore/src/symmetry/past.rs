@@ -35,8 +35,8 @@ const LOOK_BACK: usize = 12;
 pub struct Past<const W: usize> {
     pub locals: Locals,
     pub(super) accesses: Vec<Vec<Logged>>,
-    /// Where those of each thread can be. More than that: what is taken back stays.
-    extents: Vec<Extent>,
+    /// Where the first of each thread's can be, and how many these are. More than that: what is taken back stays.
+    extents: Vec<(Extent, usize)>,
     pub(super) joins: Vec<Join>,
     /// By the joiner's local state before a join.
     pub(super) runs: FxHashMap<LocalState, Run>,
@@ -149,7 +149,6 @@ impl<const W: usize> Past<W> {
 
     fn log(&mut self, logged: Logged) {
         grow(&mut self.accesses, logged.access.thread).push(logged);
-        grow(&mut self.extents, logged.access.thread).add(&logged.access);
         self.accessed_by.push(logged.access.thread);
     }
 
@@ -160,7 +159,16 @@ impl<const W: usize> Past<W> {
 
     /// Whether an access may conflict with one of a thread at all.
     pub fn may_conflict(&self, of: ThreadId, access: &PlainAccess) -> bool {
-        self.extents.get(of.index()).is_some_and(|extent| extent.may_conflict(access))
+        self.extents.get(of.index()).is_some_and(|(extent, _)| extent.may_conflict(access))
+    }
+
+    /// Brings where the accesses of each thread can be up to date.
+    pub fn catch_up_with_accesses(&mut self) {
+        self.extents.resize(self.accesses.len(), (Extent::default(), 0));
+        for ((extent, known), log) in self.extents.iter_mut().zip(&self.accesses) {
+            log[*known..].iter().for_each(|l| extent.add(&l.access));
+            *known = log.len();
+        }
     }
 
     pub fn truncate(&mut self, len: usize) {
@@ -170,6 +178,9 @@ impl<const W: usize> Past<W> {
         self.locals.truncate(len);
         for thread in self.accessed_by.drain(accesses_before as usize..) {
             self.accesses[thread.index()].pop();
+        }
+        for ((_, known), log) in self.extents.iter_mut().zip(&self.accesses) {
+            *known = log.len().min(*known);
         }
         drop_last(&mut self.joins, |j| j.position as usize >= len);
         drop_last(&mut self.blocks, |b| b.0 as usize >= len);
@@ -210,9 +221,8 @@ impl<const W: usize> Past<W> {
                 let after = self.least.clock_before(position).map(after_epoch);
                 let origin = self.complete(after, thread, &self.acquired(thread, 1, history), history);
                 let origin = tables.add_origin(origin);
-                for access in atomic_accesses(thread, op) {
-                    summary.add_access(tables.access_id(&access, true, phase), origin, tables);
-                }
+                let accesses = tables.bundle_id(thread, atomic_accesses(thread, op), true, phase);
+                summary.add_accesses(accesses, origin, tables);
             }
         }
         let any = |list: &Vec<Logged>| list.last().is_some_and(|l| l.epoch >= tail_epoch(position));
@@ -222,9 +232,8 @@ impl<const W: usize> Past<W> {
                 let after = self.least.clock(of).map(after_epoch);
                 let origin = tables.add_origin(self.complete(after, of, &acquired, history));
                 let phase = self.phase(of);
-                for access in self.accesses_by(of, position) {
-                    summary.add_access(tables.access_id(&access, false, phase), origin, tables);
-                }
+                let accesses = tables.bundle_id(of, self.accesses_by(of, position), false, phase);
+                summary.add_accesses(accesses, origin, tables);
             }
         }
     }
@@ -254,9 +263,8 @@ impl<const W: usize> Past<W> {
             let mut origin = self.complete(after, thread, &acquired, history);
             origin.last += 1;
             let origin = tables.add_origin(origin);
-            for access in atomic_accesses(thread, op) {
-                summary.add_access(tables.access_id(&access, true, phase), origin, tables);
-            }
+            let accesses = tables.bundle_id(thread, atomic_accesses(thread, op), true, phase);
+            summary.add_accesses(accesses, origin, tables);
         }
     }
 
@@ -380,12 +388,9 @@ impl<const W: usize> Saved for Past<W> {
 
     fn load(from: &mut Reader<'_>) -> Option<Past<W>> {
         let locals = Locals::load(from)?;
-        let accesses: Vec<Vec<Logged>> = Vec::load(from)?;
-        let extents = accesses.iter().map(|log| log.iter().map(|l| &l.access).collect()).collect();
         Some(Past {
             locals,
-            accesses,
-            extents,
+            accesses: Vec::load(from)?,
             joins: Vec::load(from)?,
             runs: FxHashMap::load(from)?,
             blocks: Vec::load(from)?,

@@ -5,16 +5,18 @@
 //!
 //! All is kept by its number in [`Tables`].
 
+use crate::symmetry::bundle::Bundle;
 use crate::symmetry::exchange::Exchange;
 use crate::symmetry::left_out::{By, LeftOut};
 use crate::symmetry::reach::Extent;
-use crate::symmetry::tables::{AccessId, OpId, OriginId, Phase, Sweep, Tables};
+use crate::symmetry::tables::{BundleId, OpId, OriginId, Phase, Sweep, Tables};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind, TRIED};
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet, saved};
 
-/// More accesses than this are taken for plain accesses to anything.
+/// More accesses than this are taken for plain accesses to anything. Steps are counted first.
 const MOST: usize = 2048;
+const MANY: usize = 128;
 
 /// An operation without what does not matter to whether it conflicts with others.
 pub fn plain_op(op: &Op) -> Op {
@@ -34,16 +36,16 @@ type Occurrences<K> = Vec<(K, OriginId)>;
 pub struct Summary {
     /// Visible operations. Their origins are by the order that dependence gives.
     visible: Occurrences<OpId>,
-    /// Accesses, plain and atomic. Their origins are by the order that races are judged by.
-    accesses: Occurrences<AccessId>,
+    /// Accesses, plain and atomic, by steps. Their origins are by the order that races are judged by.
+    accesses: Occurrences<BundleId>,
     /// Where they can be at all.
     extent: Extent,
     /// Sorted: pairs that are told apart, the lower first.
     apart: Vec<(ThreadId, ThreadId)>,
     /// Threads in such a set are told apart from all that are not.
     groups: Vec<ThreadSet>,
-    /// Plain accesses of a thread between two joins of a run, sorted.
-    between: Vec<AccessId>,
+    /// Plain accesses of a thread between two joins of a run, one by one, sorted.
+    between: Vec<BundleId>,
     /// What the branches from the state at this position and later ones lack: something that was not going to be asked for, or that comes
     /// after an execution that has come back to that state.
     lacks_from: Option<u32>,
@@ -110,16 +112,16 @@ impl Summary {
         self.visible.iter().map(|&(id, origin)| (id.thread(), tables.op(id), origin))
     }
 
-    /// Accesses, and whether they are atomic.
+    /// The accesses of steps, and whose they are.
     pub fn accesses<'a, const W: usize>(
         &'a self,
         tables: &'a Tables<W>,
-    ) -> impl Iterator<Item = (PlainAccess, bool, OriginId)> {
-        self.accesses.iter().map(|&(id, origin)| (tables.access(id), tables.is_atomic(id), origin))
+    ) -> impl Iterator<Item = (ThreadId, &'a Bundle, OriginId)> {
+        self.accesses.iter().map(|&(id, origin)| (id.thread(), tables.bundle(id), origin))
     }
 
     pub fn between<'a, const W: usize>(&'a self, tables: &'a Tables<W>) -> impl Iterator<Item = PlainAccess> {
-        self.between.iter().map(|&id| tables.access(id))
+        self.between.iter().flat_map(|&id| tables.accesses(id))
     }
 
     pub fn has_between(&self) -> bool {
@@ -137,8 +139,8 @@ impl Summary {
         add(&mut self.visible, (id, origin), tables);
     }
 
-    pub fn add_access<const W: usize>(&mut self, id: AccessId, origin: OriginId, tables: &mut Tables<W>) {
-        self.extent.add(&tables.access(id));
+    pub fn add_accesses<const W: usize>(&mut self, id: BundleId, origin: OriginId, tables: &mut Tables<W>) {
+        self.extent.unite(tables.bundle(id).extent());
         add(&mut self.accesses, (id, origin), tables);
     }
 
@@ -148,7 +150,7 @@ impl Summary {
     }
 
     pub fn add_between<const W: usize>(&mut self, access: &PlainAccess, tables: &mut Tables<W>) {
-        insert(&mut self.between, tables.access_id(access, false, Phase::default()));
+        insert(&mut self.between, one_by_one(access, tables));
     }
 
     pub fn add_apart(&mut self, x: ThreadId, y: ThreadId) {
@@ -226,15 +228,16 @@ impl Summary {
     }
 
     fn limit<const W: usize>(&mut self, tables: &mut Tables<W>) {
-        if self.accesses.len() > MOST {
+        let count = |ids: &[(BundleId, OriginId)]| ids.iter().map(|&(id, _)| tables.bundle(id).len()).sum::<usize>();
+        if self.accesses.len() > MANY && count(&self.accesses) > MOST {
             for (id, origin) in std::mem::take(&mut self.accesses) {
-                let any = tables.access_id(&anything(tables.access(id)), false, Phase::default());
-                self.add_access(any, origin, tables);
+                let any = one_by_one(&anything(id.thread()), tables);
+                self.add_accesses(any, origin, tables);
             }
         }
         if self.between.len() > MOST {
             for id in std::mem::take(&mut self.between) {
-                insert(&mut self.between, tables.with_access(id, &anything(tables.access(id))));
+                insert(&mut self.between, one_by_one(&anything(id.thread()), tables));
             }
         }
     }
@@ -254,15 +257,15 @@ impl Summary {
         for &(id, origin) in &self.accesses {
             if state.is_ahead(id.thread(), tables.origin(origin)) {
                 let origin = state.exchanged(id.thread(), origin, By::Races, tables);
-                let exchanged = exchanged_access(id, exchange, tables);
+                let exchanged = exchanged_accesses(id, exchange, tables);
                 if exchanged.of(id.thread()) != id {
-                    into.extent.add(&tables.access(exchanged));
+                    into.extent.unite(tables.bundle(exchanged).extent());
                 }
                 into.accesses.push((exchanged, origin));
             }
         }
         into.accesses.sort_unstable();
-        into.between.extend(self.between.iter().map(|&id| exchanged_access(id, exchange, tables)));
+        into.between.extend(self.between.iter().map(|&id| exchanged_accesses(id, exchange, tables)));
         into.between.sort_unstable();
         let pair = |&(x, y): &(ThreadId, ThreadId)| {
             let (x, y) = (exchange.thread(x), exchange.thread(y));
@@ -275,10 +278,17 @@ impl Summary {
     }
 
     /// Leaves out what happens to a block of memory.
-    pub fn forget<const W: usize>(&mut self, start: ObjectId, bytes: u64, tables: &Tables<W>) {
-        let inside = |o: ObjectId| o.0.wrapping_sub(start.0) < bytes.max(1);
-        self.accesses.retain(|&(id, _)| !inside(tables.access(id).object));
-        self.between.retain(|&id| !inside(tables.access(id).object));
+    pub fn forget<const W: usize>(&mut self, start: ObjectId, bytes: u64, tables: &mut Tables<W>) {
+        let bytes = bytes.max(1);
+        let inside = |o: ObjectId| o.0.wrapping_sub(start.0) < bytes;
+        let concerned = self.accesses.extract_if(.., |(id, _)| tables.bundle(*id).begins_in(start, bytes));
+        for (id, origin) in concerned.collect::<Vec<_>>() {
+            let rest = tables.changed(id, id.thread(), |access| Some(*access).filter(|a| !inside(a.object)));
+            if tables.bundle(rest).len() > 0 {
+                add(&mut self.accesses, (rest, origin), tables);
+            }
+        }
+        self.between.retain(|&id| !tables.bundle(id).begins_in(start, bytes));
         let inside = |o: ObjectId| inside(o.memory());
         self.visible.retain(|&(id, _)| {
             let op = tables.op(id);
@@ -317,18 +327,18 @@ impl Summary {
         }
         self.visible.sort_unstable();
         for (id, origin) in &mut self.accesses {
-            (*id, *origin) = (sweep.access(*id), sweep.origin(*origin));
+            (*id, *origin) = (sweep.bundle(*id), sweep.origin(*origin));
         }
         self.accesses.sort_unstable();
-        self.between.iter_mut().for_each(|id| *id = sweep.access(*id));
+        self.between.iter_mut().for_each(|id| *id = sweep.bundle(*id));
         self.between.sort_unstable();
     }
 
     /// Whether all of its numbers are numbers of something.
     pub fn fits<const W: usize>(&self, tables: &Tables<W>) -> bool {
         self.visible.iter().all(|&(id, origin)| tables.has_op(id) && tables.has_origin(origin))
-            && self.accesses.iter().all(|&(id, origin)| tables.has_access(id) && tables.has_origin(origin))
-            && self.between.iter().all(|&id| tables.has_access(id))
+            && self.accesses.iter().all(|&(id, origin)| tables.has_bundle(id) && tables.has_origin(origin))
+            && self.between.iter().all(|&id| tables.has_bundle(id))
     }
 }
 
@@ -341,16 +351,21 @@ fn exchanged_op<const W: usize>(id: OpId, exchange: &Exchange, tables: &mut Tabl
     tables.with_op(id, thread, &op)
 }
 
-fn exchanged_access<const W: usize>(id: AccessId, exchange: &Exchange, tables: &mut Tables<W>) -> AccessId {
-    let access = tables.access(id);
-    if !exchange.concerns(access.object) {
-        return id.of(exchange.thread(access.thread));
+fn exchanged_accesses<const W: usize>(id: BundleId, exchange: &Exchange, tables: &mut Tables<W>) -> BundleId {
+    let thread = exchange.thread(id.thread());
+    if !tables.bundle(id).is_concerned(exchange) {
+        return id.of(thread);
     }
-    tables.with_access(id, &exchange.access(&access))
+    tables.changed(id, thread, |access| Some(exchange.access(access)))
 }
 
-fn anything(access: PlainAccess) -> PlainAccess {
-    PlainAccess { object: ObjectId::NONE, granules: 1, mask: 0xff, write: true, ..access }
+/// A plain access that stands for itself.
+fn one_by_one<const W: usize>(access: &PlainAccess, tables: &mut Tables<W>) -> BundleId {
+    tables.bundle_id(access.thread, std::iter::once(*access), false, Phase::default())
+}
+
+fn anything(thread: ThreadId) -> PlainAccess {
+    PlainAccess { thread, object: ObjectId::NONE, granules: 1, mask: 0xff, write: true }
 }
 
 saved!(Summary { visible, accesses, extent, apart, groups, between, lacks_from });

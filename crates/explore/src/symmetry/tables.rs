@@ -1,11 +1,12 @@
 //! Operations, accesses and origins by number.
 //!
-//! The same few operations and accesses come up in every summary, over and over: each is kept once. Origins differ nearly
+//! The same few operations, and accesses of steps, come up in every summary, over and over: each is kept once. Origins differ nearly
 //! always; they are put one behind the other, and from time to time those that nobody has any more are thrown away
 //! ([`Tables::sweep`]). So a summary is lists of numbers, and renaming a thread in it is renaming a number.
 //!
 //! Numbers change with a sweep: nothing may depend on them but the order of lists.
 
+use crate::symmetry::bundle::{Bundle, Key};
 use crate::symmetry::origin::Origin;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
@@ -18,9 +19,9 @@ use symdpor_trace::{Op, PlainAccess, ThreadId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OpId(u64);
 
-/// A plain access of a thread, or that of an atomic operation.
+/// The plain accesses of a thread in one step, or those of an atomic operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct AccessId(u64);
+pub struct BundleId(u64);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OriginId(u32);
@@ -54,7 +55,7 @@ impl OpId {
     }
 }
 
-impl AccessId {
+impl BundleId {
     fn number(self) -> usize {
         number(self.0)
     }
@@ -63,8 +64,8 @@ impl AccessId {
         thread(self.0)
     }
 
-    pub fn of(self, thread: ThreadId) -> AccessId {
-        AccessId(with_thread(self.number(), thread))
+    pub fn of(self, thread: ThreadId) -> BundleId {
+        BundleId(with_thread(self.number(), thread))
     }
 }
 
@@ -92,20 +93,21 @@ impl Phase {
 
 pub struct Tables<const W: usize> {
     ops: Set<(Op, Phase)>,
-    /// As main's; and whether it is atomic.
-    accesses: Set<(PlainAccess, bool, Phase)>,
+    bundles: Set<Bundle>,
     origins: Vec<Origin<W>>,
     /// When to sweep origins, and when the rest as well.
     limit: usize,
     limit_of_rest: usize,
-    /// Memory for the origins that are left after the next sweep.
+    /// Memory for the origins that are left after the next sweep, and for a list of accesses.
     spare: Vec<Origin<W>>,
+    list: Vec<PlainAccess>,
 }
 
 impl<const W: usize> Default for Tables<W> {
     fn default() -> Self {
-        let (ops, accesses) = (Set::default(), Set::default());
-        Tables { ops, accesses, origins: Vec::new(), limit: FEW, limit_of_rest: FEW, spare: Vec::new() }
+        let (ops, bundles) = (Set::default(), Set::default());
+        let (origins, spare, list) = (Vec::new(), Vec::new(), Vec::new());
+        Tables { ops, bundles, origins, limit: FEW, limit_of_rest: FEW, spare, list }
     }
 }
 
@@ -123,23 +125,37 @@ impl<const W: usize> Tables<W> {
         self.op_id(thread, op, self.ops[id.number()].1)
     }
 
-    pub fn access_id(&mut self, access: &PlainAccess, atomic: bool, phase: Phase) -> AccessId {
-        let mains = PlainAccess { thread: ThreadId::MAIN, ..*access };
-        AccessId(with_thread(self.accesses.insert_full((mains, atomic, phase)).0, access.thread))
+    pub fn bundle_id(
+        &mut self,
+        thread: ThreadId,
+        accesses: impl Iterator<Item = PlainAccess>,
+        atomic: bool,
+        phase: Phase,
+    ) -> BundleId {
+        self.list.clear();
+        self.list.extend(accesses.map(|access| PlainAccess { thread: ThreadId::MAIN, ..access }));
+        let key = Key { accesses: &self.list, atomic, phase };
+        let number = match self.bundles.get_index_of(&key) {
+            Some(number) => number,
+            None => self.bundles.insert_full(Bundle::new(key)).0,
+        };
+        BundleId(with_thread(number, thread))
     }
 
-    /// The same access of a thread to other memory.
-    pub fn with_access(&mut self, id: AccessId, access: &PlainAccess) -> AccessId {
-        let (_, atomic, phase) = self.accesses[id.number()];
-        self.access_id(access, atomic, phase)
+    pub fn bundle(&self, id: BundleId) -> &Bundle {
+        &self.bundles[id.number()]
     }
 
-    pub fn access(&self, id: AccessId) -> PlainAccess {
-        PlainAccess { thread: id.thread(), ..self.accesses[id.number()].0 }
+    pub fn accesses(&self, id: BundleId) -> impl Iterator<Item = PlainAccess> {
+        self.bundle(id).of(id.thread())
     }
 
-    pub fn is_atomic(&self, id: AccessId) -> bool {
-        self.accesses[id.number()].1
+    /// The same accesses to other memory, by another thread, or some of them.
+    pub fn changed(&mut self, id: BundleId, thread: ThreadId, change: impl Fn(&PlainAccess) -> Option<PlainAccess>) -> BundleId {
+        let bundle = self.bundle(id);
+        let (atomic, phase) = (bundle.atomic, bundle.phase());
+        let changed: Vec<PlainAccess> = bundle.of(id.thread()).filter_map(|access| change(&access)).collect();
+        self.bundle_id(thread, changed.into_iter(), atomic, phase)
     }
 
     pub fn add_origin(&mut self, origin: Origin<W>) -> OriginId {
@@ -168,9 +184,9 @@ impl<const W: usize> Tables<W> {
 
     /// With room for more threads, of which nothing is known.
     pub fn widened<const V: usize>(self) -> Tables<V> {
-        let Tables { ops, accesses, origins, limit, limit_of_rest, spare: _ } = self;
+        let Tables { ops, bundles, origins, limit, limit_of_rest, spare: _, list } = self;
         let origins = origins.iter().map(Origin::widened).collect();
-        Tables { ops, accesses, origins, limit, limit_of_rest, spare: Vec::new() }
+        Tables { ops, bundles, origins, limit, limit_of_rest, spare: Vec::new(), list }
     }
 
     /// Whether there is so much that it is worth looking what of it is still needed.
@@ -179,7 +195,7 @@ impl<const W: usize> Tables<W> {
     }
 
     fn rest(&self) -> usize {
-        self.ops.len().max(self.accesses.len())
+        self.ops.len().max(self.bundles.len())
     }
 
     /// Begins to throw away what nobody has any more: whoever has numbers asks for the new ones.
@@ -188,7 +204,7 @@ impl<const W: usize> Tables<W> {
         let rest = old.rest() > old.limit_of_rest;
         let mut new = Tables { origins: std::mem::take(&mut old.spare), ..Tables::default() };
         if !rest {
-            (new.ops, new.accesses) = (std::mem::take(&mut old.ops), std::mem::take(&mut old.accesses));
+            (new.ops, new.bundles) = (std::mem::take(&mut old.ops), std::mem::take(&mut old.bundles));
         }
         Sweep { moved: vec![None; old.origins.len()], old, new, rest }
     }
@@ -213,12 +229,12 @@ impl<const W: usize> Sweep<W> {
         self.new.op_id(id.thread(), &op, phase)
     }
 
-    pub fn access(&mut self, id: AccessId) -> AccessId {
+    pub fn bundle(&mut self, id: BundleId) -> BundleId {
         if !self.rest {
             return id;
         }
-        let (_, atomic, phase) = self.old.accesses[id.number()];
-        self.new.access_id(&self.old.access(id), atomic, phase)
+        let bundle = self.old.bundle(id);
+        self.new.bundle_id(id.thread(), bundle.of(id.thread()), bundle.atomic, bundle.phase())
     }
 
     pub fn origin(&mut self, id: OriginId) -> OriginId {
@@ -249,18 +265,18 @@ fn load_set<T: Saved + Eq + Hash>(from: &mut Reader<'_>) -> Option<Set<T>> {
 
 impl<const W: usize> Saved for Tables<W> {
     fn save(&self, into: &mut Vec<u8>) {
-        let Tables { ops, accesses, origins, limit, limit_of_rest, spare: _ } = self;
+        let Tables { ops, bundles, origins, limit, limit_of_rest, spare: _, list: _ } = self;
         save_set(ops, into);
-        save_set(accesses, into);
+        save_set(bundles, into);
         origins.save(into);
         limit.save(into);
         limit_of_rest.save(into);
     }
 
     fn load(from: &mut Reader<'_>) -> Option<Tables<W>> {
-        let (ops, accesses) = (load_set(from)?, load_set(from)?);
+        let (ops, bundles) = (load_set(from)?, load_set(from)?);
         let (origins, limit, limit_of_rest) = <_>::load(from)?;
-        Some(Tables { ops, accesses, origins, limit, limit_of_rest, spare: Vec::new() })
+        Some(Tables { ops, bundles, origins, limit, limit_of_rest, ..Tables::default() })
     }
 }
 
@@ -278,7 +294,7 @@ macro_rules! saved_ids {
     };
 }
 
-saved_ids!(OpId, AccessId, OriginId, Phase);
+saved_ids!(OpId, BundleId, OriginId, Phase);
 
 /// Whether numbers that were read are numbers of something.
 impl<const W: usize> Tables<W> {
@@ -286,8 +302,8 @@ impl<const W: usize> Tables<W> {
         id.number() < self.ops.len()
     }
 
-    pub fn has_access(&self, id: AccessId) -> bool {
-        id.number() < self.accesses.len()
+    pub fn has_bundle(&self, id: BundleId) -> bool {
+        id.number() < self.bundles.len()
     }
 
     pub fn has_origin(&self, id: OriginId) -> bool {
