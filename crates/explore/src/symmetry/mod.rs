@@ -76,11 +76,11 @@ struct Explored {
 #[derive(Default)]
 struct Branches {
     /// The one under way: all ways of it that have ended, and those ways by the thread that was woken.
-    current: Summary,
+    current: Rc<Summary>,
     ways: Vec<(ThreadId, Rc<Summary>)>,
     explored: Vec<Explored>,
     /// Of all that were left out.
-    total: Summary,
+    total: Rc<Summary>,
     /// What joins tell apart that were blocked after a turn in vain: if there is nothing but such turns, they stay so.
     in_vain: Summary,
 }
@@ -89,10 +89,10 @@ impl Branches {
     /// Keeps the memory.
     fn clear(&mut self) {
         let Branches { current, ways, explored, total, in_vain } = self;
-        current.clear();
+        clear(current);
         ways.clear();
         explored.clear();
-        total.clear();
+        clear(total);
         in_vain.clear();
     }
 }
@@ -146,12 +146,29 @@ struct Analysis<const W: usize> {
     past: Past<W>,
     nodes: Vec<Branches>,
     /// The summary of the part below the node that is looked at next.
-    carry: Summary,
+    carry: Rc<Summary>,
     tables: Tables<W>,
     notes: Notes<W>,
-    /// Summaries that are not needed any more: their memory is.
-    spare: Vec<Summary>,
+    /// Summaries that are not needed any more: their memory is. They are empty.
+    spare: Vec<Rc<Summary>>,
     counters: Counters,
+}
+
+/// Empties a summary, and keeps its memory if nobody else has it.
+fn clear(summary: &mut Rc<Summary>) {
+    match Rc::get_mut(summary) {
+        Some(own) => own.clear(),
+        None => *summary = Rc::default(),
+    }
+}
+
+/// The same as [`Summary::merge`], without a copy where there is nothing yet. What is left of the other is of no use.
+fn take_in<const W: usize>(into: &mut Rc<Summary>, other: &mut Rc<Summary>, tables: &mut Tables<W>) {
+    if into.is_empty() {
+        std::mem::swap(into, other);
+    } else {
+        Rc::make_mut(into).merge(other, tables);
+    }
 }
 
 impl<const W: usize> Analysis<W> {
@@ -160,7 +177,7 @@ impl<const W: usize> Analysis<W> {
             rule,
             past: Past::default(),
             nodes: Vec::new(),
-            carry: Summary::default(),
+            carry: Rc::default(),
             tables: Tables::default(),
             notes: Notes::default(),
             spare: Vec::new(),
@@ -191,18 +208,19 @@ impl<const W: usize> Analysis<W> {
 
     /// The execution has ended, or is to be looked at no further, with these operations pending and those threads ended.
     pub fn end(&mut self, pending: &[(ThreadId, Op)], ended: &ThreadSet, ends: Ends, history: &mut History) {
-        self.carry.clear();
+        clear(&mut self.carry);
         if !self.past.locals.has_twins() {
             return;
         }
+        let carry = Rc::make_mut(&mut self.carry);
         for (thread, op) in pending {
             if self.rule.pending && op.access().is_some() {
-                self.past.add_pending(*thread, op, history, (&mut self.carry, &mut self.tables));
+                self.past.add_pending(*thread, op, history, (&mut *carry, &mut self.tables));
             }
             if let (true, OpKind::ThreadJoin, Some(target)) = (self.rule.pending_joins, op.kind, named_thread(op)) {
                 let told = match ends {
                     Ends::InVain(position) if position < self.nodes.len() => &mut self.nodes[position].in_vain,
-                    _ => &mut self.carry,
+                    _ => &mut *carry,
                 };
                 let is_end = ends != Ends::Elsewhere;
                 self.past.blocked_join((*thread, target), (ended, is_end), (told, &mut self.tables), history);
@@ -212,26 +230,26 @@ impl<const W: usize> Analysis<W> {
 
     /// Adds what lies below the node, and the step that leads there, to the node's current branch.
     pub fn absorb(&mut self, position: usize, thread: ThreadId, op: &Op, history: &History) {
-        let mut below = std::mem::replace(&mut self.carry, self.spare.pop().unwrap_or_default());
+        let mut part = std::mem::replace(&mut self.carry, self.spare.pop().unwrap_or_default());
+        let below = Rc::make_mut(&mut part);
         if !self.past.locals.has_twins() {
             // As long as no two threads have been alike nobody asks.
             below.set_partial();
-            self.nodes[position].current.take_in(&mut below, &mut self.tables);
-            return self.put_back(below);
+            take_in(&mut self.nodes[position].current, &mut part, &mut self.tables);
+            return self.put_back(part);
         }
         let counts = op.access().is_some() || op.is_global();
         let event = (position, thread, Some(op).filter(|_| counts));
-        self.past.add_event(event, history, (&mut below, &mut self.tables));
+        self.past.add_event(event, history, (&mut *below, &mut self.tables));
         if op.kind == OpKind::AtomicSection {
             // What it did is not known in the detail that is needed.
             below.set_partial();
         }
         if self.rule.joins {
-            let below = &mut below;
             if op.kind == OpKind::ThreadJoin {
-                self.past.joins(position, thread, self.rule.results, (below, &mut self.tables), history);
+                self.past.joins(position, thread, self.rule.results, (&mut *below, &mut self.tables), history);
             }
-            self.past.plain_in_run(position, thread, op, (below, &mut self.tables));
+            self.past.plain_in_run(position, thread, op, (&mut *below, &mut self.tables));
         }
         // Memory that comes into being here has no past.
         self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2, &mut self.tables));
@@ -243,17 +261,17 @@ impl<const W: usize> Analysis<W> {
         }
         let node = &mut self.nodes[position];
         if let (OpKind::CondSignal | OpKind::FutexWake, Some(woken)) = (op.kind, named_thread(op)) {
-            node.current.merge(&below, &mut self.tables);
-            node.ways.push((woken, Rc::new(below)));
+            Rc::make_mut(&mut node.current).merge(below, &mut self.tables);
+            node.ways.push((woken, part));
         } else {
-            node.current.take_in(&mut below, &mut self.tables);
-            self.put_back(below);
+            take_in(&mut node.current, &mut part, &mut self.tables);
+            self.put_back(part);
         }
     }
 
-    fn put_back(&mut self, mut summary: Summary) {
-        if self.spare.len() < SPARE {
-            summary.clear();
+    fn put_back(&mut self, mut summary: Rc<Summary>) {
+        if let Some(own) = Rc::get_mut(&mut summary).filter(|_| self.spare.len() < SPARE) {
+            own.clear();
             self.spare.push(summary);
         }
     }
@@ -268,30 +286,28 @@ impl<const W: usize> Analysis<W> {
         for node in &mut self.nodes {
             let Branches { current, ways, explored, total, in_vain } = node;
             let finished = ways.iter_mut().map(|w| &mut w.1).chain(explored.iter_mut().map(|e| &mut e.summary));
-            finished.for_each(|summary| Rc::make_mut(summary).sweep(&mut sweep));
-            current.sweep(&mut sweep);
-            total.sweep(&mut sweep);
+            finished.chain([current, total]).for_each(|summary| Rc::make_mut(summary).sweep(&mut sweep));
             in_vain.sweep(&mut sweep);
         }
-        self.carry.sweep(&mut sweep);
+        Rc::make_mut(&mut self.carry).sweep(&mut sweep);
         self.tables = sweep.finish();
         self.notes.forget();
     }
 
     /// What would have come after the end of the execution was seen elsewhere.
     pub fn is_incomplete(&mut self) {
-        self.carry.set_partial();
+        Rc::make_mut(&mut self.carry).set_partial();
     }
 
     /// What would have come after the end of the execution comes from the state at a position, which it has come back to.
     pub fn comes_back_to(&mut self, position: usize) {
-        self.carry.comes_back_to(position);
+        Rc::make_mut(&mut self.carry).comes_back_to(position);
     }
 
     /// What would have come after a node was seen elsewhere.
     pub fn is_partial_at(&mut self, position: usize) {
         if let Some(node) = self.nodes.get_mut(position) {
-            node.total.set_partial();
+            Rc::make_mut(&mut node.total).set_partial();
         }
     }
 
@@ -322,7 +338,7 @@ impl<const W: usize> Analysis<W> {
         let fresh = self.spare.pop().unwrap_or_default();
         let node = &mut self.nodes[position];
         node.ways.clear();
-        let summary = Rc::new(std::mem::replace(&mut node.current, fresh));
+        let summary = std::mem::replace(&mut node.current, fresh);
         node.explored.push(Explored { thread, op, summary });
     }
 
@@ -330,18 +346,13 @@ impl<const W: usize> Analysis<W> {
     pub fn finish_node(&mut self, position: usize, fruitful: bool) {
         let node = &mut self.nodes[position];
         std::mem::swap(&mut self.carry, &mut node.total);
-        node.total.clear();
+        clear(&mut node.total);
         if !fruitful {
-            self.carry.merge(&node.in_vain, &mut self.tables);
+            Rc::make_mut(&mut self.carry).merge(&node.in_vain, &mut self.tables);
         }
-        while let Some(explored) = self.nodes[position].explored.pop() {
-            match Rc::try_unwrap(explored.summary) {
-                Ok(mut summary) => {
-                    self.carry.take_in(&mut summary, &mut self.tables);
-                    self.put_back(summary);
-                }
-                Err(shared) => self.carry.merge(&shared, &mut self.tables),
-            }
+        while let Some(mut explored) = self.nodes[position].explored.pop() {
+            take_in(&mut self.carry, &mut explored.summary, &mut self.tables);
+            self.put_back(explored.summary);
         }
         // Of many threads one execution alone leaves much behind.
         self.sweep(position);
@@ -350,8 +361,8 @@ impl<const W: usize> Analysis<W> {
     /// Nothing is to be run from a node: all that could have been was left out.
     pub fn finish_blocked(&mut self, position: usize) {
         let left_out = &mut self.nodes[position].total;
-        self.carry.take_in(left_out, &mut self.tables);
-        left_out.clear();
+        take_in(&mut self.carry, left_out, &mut self.tables);
+        clear(left_out);
     }
 
     /// Takes the answer to a question asked in the state before `position`.
@@ -478,21 +489,21 @@ impl<const W: usize> Analysis<W> {
     /// Adds the way that was left out to its branch's summary.
     pub fn add_skipped_way(&mut self, position: usize, skip: &Skip, history: &mut History) {
         let mut left_out = self.left_out(skip, history);
-        self.nodes[position].current.take_in(&mut left_out, &mut self.tables);
+        take_in(&mut self.nodes[position].current, &mut left_out, &mut self.tables);
         self.put_back(left_out);
     }
 
     /// Adds the branch that was left out to its node's summary.
     pub fn add_skipped(&mut self, position: usize, skip: &Skip, history: &mut History) {
         let mut left_out = self.left_out(skip, history);
-        self.nodes[position].total.take_in(&mut left_out, &mut self.tables);
+        take_in(&mut self.nodes[position].total, &mut left_out, &mut self.tables);
         self.put_back(left_out);
     }
 
-    fn left_out(&mut self, skip: &Skip, history: &mut History) -> Summary {
+    fn left_out(&mut self, skip: &Skip, history: &mut History) -> Rc<Summary> {
         let mut left_out = self.spare.pop().unwrap_or_default();
         let mut state = LeftOut::new(skip, &mut self.past, history, &mut self.notes);
-        skip.summary.exchanged(&mut state, &mut self.tables, &mut left_out);
+        skip.summary.exchanged(&mut state, &mut self.tables, Rc::make_mut(&mut left_out));
         left_out
     }
 }

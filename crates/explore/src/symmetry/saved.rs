@@ -9,6 +9,7 @@ use super::rule::Rule;
 use super::summary::Summary;
 use super::tables::Tables;
 use super::{Analysis, Branches, Counters, Explored};
+use std::rc::Rc;
 use symdpor_trace::saved;
 use symdpor_trace::saved::{Reader, Saved};
 
@@ -33,7 +34,7 @@ impl<const W: usize> Analysis<W> {
     pub fn load(rule: Rule, from: &mut Reader<'_>) -> Option<Self> {
         let (past, tables): (Past<W>, Tables<W>) = <_>::load(from)?;
         let nodes: Vec<Branches> = Vec::load(from)?;
-        let (carry, counters): (Summary, Counters) = <_>::load(from)?;
+        let (carry, counters): (Rc<Summary>, Counters) = <_>::load(from)?;
         let sound = carry.fits(&tables) && nodes.iter().all(|n| n.fits(&tables));
         let (notes, spare) = (Notes::default(), Vec::new());
         Some(Analysis { rule, past, nodes, carry, tables, notes, spare, counters }).filter(|_| sound)
@@ -46,6 +47,6 @@ impl Branches {
         let finished = ways.iter().map(|w| &w.1).chain(explored.iter().map(|e| &e.summary));
         let mut finished = finished;
         finished.all(|summary| summary.fits(tables))
-            && [current, total, in_vain].iter().all(|summary| summary.fits(tables))
+            && [&**current, &**total, in_vain].iter().all(|summary| summary.fits(tables))
     }
 }

@@ -171,16 +171,7 @@ impl Summary {
             || self.groups.iter().any(|g| g.contains(x) != g.contains(y))
     }
 
-    /// The same as [`Summary::merge`], without a copy where there is nothing yet. What is left of the other is of no use.
-    pub fn take_in<const W: usize>(&mut self, other: &mut Summary, tables: &mut Tables<W>) {
-        if self.is_empty() {
-            std::mem::swap(self, other);
-        } else {
-            self.merge(other, tables);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let Summary { visible, accesses, extent: _, apart, groups, between, lacks_from } = self;
         let nothing = visible.is_empty() && accesses.is_empty() && apart.is_empty() && groups.is_empty();
         nothing && between.is_empty() && lacks_from.is_none()
