@@ -84,6 +84,8 @@ struct Thread {
 
 pub struct History {
     events: Vec<Event>,
+    /// How often events have been added or taken back.
+    changes: u64,
     /// The last event that depends on everything, or `NONE`.
     global: u32,
     threads: Vec<Thread>,
@@ -102,6 +104,7 @@ impl Default for History {
     fn default() -> Self {
         History {
             events: Vec::new(),
+            changes: 0,
             global: NONE,
             threads: Vec::new(),
             clocks: ClockStore::default(),
@@ -153,6 +156,7 @@ impl History {
     /// Adds an event, and its races with the events before it to `races`.
     pub fn push(&mut self, thread: ThreadId, op: &Op, enabled: &Enabled<'_>, races: &mut Vec<Race>) {
         let position = self.events.len() as u32;
+        self.changes += 1;
         if op.is_inside_section() {
             return self.push_inside(thread, op);
         }
@@ -233,6 +237,11 @@ impl History {
 
     pub fn len(&self) -> usize {
         self.events.len()
+    }
+
+    /// As long as this is the same, so is the history.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The event at a position.
@@ -463,6 +472,7 @@ impl History {
 
     fn pop(&mut self) {
         let Some(event) = self.events.pop() else { return };
+        self.changes += 1;
         if event.op.is_inside_section() {
             return;
         }

@@ -26,8 +26,11 @@ fn raise<const W: usize>(after: &mut After<W>, known: &After<W>) {
 
 /// What is worked out for a state on demand. Kept to be used again for the next one.
 pub struct Notes<const W: usize> {
-    /// What each thread knows here, by both orders, the first one once it has begun.
+    /// What each thread knows here, by both orders. It is the same as long as the history is.
     known: Vec<Option<[After<W>; 2]>>,
+    changes: u64,
+    /// The same of the first one, once it has begun.
+    begun: Option<[After<W>; 2]>,
     /// By both orders, what each of the two knows, and all that each has done itself.
     twins: [Option<Twins<W>>; 2],
     /// By the number of an origin, what it becomes for a thread and an order, and in which state.
@@ -53,15 +56,18 @@ struct Twins<const W: usize> {
 
 impl<const W: usize> Default for Notes<W> {
     fn default() -> Self {
-        Notes { known: Vec::new(), twins: [None; 2], exchanged: Vec::new(), state: 0 }
+        Notes { known: Vec::new(), changes: 0, begun: None, twins: [None; 2], exchanged: Vec::new(), state: 0 }
     }
 }
 
 impl<const W: usize> Notes<W> {
-    fn begin(&mut self) {
+    fn begin(&mut self, history: &History) {
         self.state += 1;
-        self.known.clear();
-        self.twins = [None; 2];
+        if self.changes != history.changes() {
+            self.known.clear();
+            self.changes = history.changes();
+        }
+        (self.begun, self.twins) = (None, [None; 2]);
     }
 
     /// Numbers mean something else now.
@@ -99,7 +105,7 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         for (t, number) in numbers.iter_mut().enumerate().take(threads) {
             *number = history.number(ThreadId(t as u16)).min(u8::MAX.into()) as u8;
         }
-        notes.begin();
+        notes.begin(history);
         LeftOut {
             exchange,
             first,
@@ -122,22 +128,22 @@ impl<'a, const W: usize> LeftOut<'a, W> {
 
     #[inline(always)]
     fn known(&mut self, thread: ThreadId, by: By) -> &After<W> {
-        let at = thread.index();
-        if !matches!(self.notes.known.get(at), Some(Some(_))) {
-            self.learn(thread);
+        let (first, op) = &self.first;
+        if thread != *first {
+            return &self.known_before(thread)[by as usize];
         }
-        let known = self.notes.known[at].as_ref().expect("it has just been worked out");
-        &known[by as usize]
+        let begin = || self.past.known_by(thread, Some(op), self.history);
+        &self.notes.begun.get_or_insert_with(begin)[by as usize]
     }
 
-    #[cold]
-    fn learn(&mut self, thread: ThreadId) {
+    /// What a thread knows before its next operation.
+    #[inline]
+    fn known_before(&mut self, thread: ThreadId) -> &[After<W>; 2] {
         let (at, known) = (thread.index(), &mut self.notes.known);
         if known.len() <= at {
             known.resize(at + 1, None);
         }
-        let first = (thread == self.first.0).then_some(&self.first.1);
-        known[at] = Some(self.past.known_by(thread, first, self.history));
+        known[at].get_or_insert_with(|| self.past.known_by(thread, None, self.history))
     }
 
     /// The origin in the branch that is left out of what `thread` did in the twin's.
@@ -274,7 +280,7 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         // What comes from the other one in the twin's branch it has known before its own next operation.
         let mut with_own = known;
         if self.exchange.other == self.first.0 {
-            with_own[1] = self.past.known_by(self.first.0, None, self.history)[by as usize];
+            with_own[1] = self.known_before(self.first.0)[by as usize];
         }
         for (mine, twin) in with_own.iter_mut().zip(twins) {
             _ = mine.get_mut(twin.index()).map(|own| *own = FARTHEST);
