@@ -2,8 +2,8 @@
 
 use crate::history::History;
 use crate::symmetry::exchange::Exchange;
-use crate::symmetry::order::{Clock, Order, PlaceId, join};
-use crate::symmetry::origin::{Origin, Via};
+use crate::symmetry::order::{Clock, Order, PlaceId, join, op_epoch};
+use crate::symmetry::origin::Origin;
 use crate::symmetry::past::{Logged, Past};
 use crate::symmetry::rule::Rule;
 use crate::symmetry::summary::Summary;
@@ -21,12 +21,6 @@ pub struct Branch<'a, const W: usize> {
 }
 
 impl<const W: usize> Branch<'_, W> {
-    /// Whether what `thread` acquires in the branch it acquires from here on too, and knows what has been released by now: nobody has
-    /// moved since, and objects are as they were; or the thread itself has not, and releases add up.
-    fn crosses(&self, thread: ThreadId, via: &Via) -> bool {
-        self.moved.is_empty() || via.is_growing() && !self.moved.contains(thread)
-    }
-
     /// Whether something is still to come.
     fn is_ahead(&self, thread: ThreadId, origin: &Origin<W>) -> bool {
         origin.last > self.history.number(thread)
@@ -132,8 +126,36 @@ impl<const W: usize> View<'_, W> {
         if came_before.contains(of) || came_before.iter().any(|t| self.knows(t, logged)) {
             return false;
         }
-        let mut through = origin.via(self.branch.since).filter(|via| self.branch.crosses(by, via));
-        !through.any(|via| self.is_released(via.place, logged))
+        let mut through = origin.via(since, history.number(by));
+        !through.any(|via| self.is_released(via.place, logged)) && !self.comes_from_others(logged, origin)
+    }
+
+    /// Whether in the twin's branch it knew of an event before this state that comes after the logged access, and did not learn of it
+    /// from one of the twins, or the other one knows the access too. Then it knows of it with the threads exchanged: whoever else
+    /// knew, be it a thread or an object, does as well.
+    ///
+    /// All of it is by the order from below, which is one of its own: what is known by it has come by it.
+    fn comes_from_others(&self, logged: &Logged, origin: &Origin<W>) -> bool {
+        let (least, of) = (&self.past.least, logged.access.thread);
+        let Exchange { one, other, .. } = *self.exchange;
+        let in_clock = |clock: &Clock<W>, of: ThreadId, epoch: u32| least.component(clock, of) >= epoch;
+        let knows = |thread: ThreadId, by: ThreadId, epoch: u32| thread == by || in_clock(least.known_by(thread), by, epoch);
+        // What a thread has only seen its next fence acquires.
+        let has_seen = |thread: ThreadId, by: ThreadId, epoch: u32| in_clock(&least.fences_of(thread).seen, by, epoch);
+        let told = |(from, to): (ThreadId, ThreadId), by: ThreadId, epoch: u32| {
+            let known = knows(to, of, logged.epoch);
+            known || !knows(from, by, epoch) && (!has_seen(from, by, epoch) || has_seen(to, of, logged.epoch))
+        };
+        let known = origin.counts.iter().enumerate().filter(|(_, count)| **count > 0).any(|(t, count)| {
+            let thread = ThreadId(t as u16);
+            let events = self.branch.history.events_of(thread);
+            let Some(last) = events.len().min(usize::from(*count)).checked_sub(1) else { return false };
+            let (position, epoch) = (events[last] as usize, op_epoch(events[last] as usize));
+            let follows =
+                if thread == of { epoch > logged.epoch } else { in_clock(&least.clock_before(position), of, logged.epoch) };
+            follows && told((one, other), thread, epoch) && told((other, one), thread, epoch)
+        });
+        known && !self.exchange.is_touched_by_others(self.branch.history)
     }
 
     fn is_released(&self, place: PlaceId, logged: &Logged) -> bool {

@@ -1,5 +1,6 @@
 //! The exchange of two threads, and of the memory that only they can reach.
 
+use crate::history::History;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::Op;
 use symdpor_trace::{PlainAccess, ThreadId, ThreadSet};
@@ -96,6 +97,15 @@ impl Exchange {
         self.memory.iter().find_map(|pair| {
             let (one, other) = (inside(pair.one, pair.bytes), inside(pair.other, pair.bytes));
             if one { Some(self.one) } else { other.then_some(self.other) }
+        })
+    }
+
+    /// Whether someone has done something to memory that is exchanged, and now another's own.
+    pub fn is_touched_by_others(&self, history: &History) -> bool {
+        let mut events = (0..history.len()).filter_map(|p| history.event(p));
+        events.any(|(thread, op)| {
+            let mut objects = [op.object, op.object2].into_iter();
+            objects.any(|o| self.owner(o).is_some_and(|owner| owner != thread))
         })
     }
 

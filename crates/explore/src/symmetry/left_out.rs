@@ -52,6 +52,9 @@ struct Twins<const W: usize> {
     known: [After<W>; 2],
     /// The same, for what each has done itself.
     with_own: [After<W>; 2],
+    /// What each has only seen, and what it knows once its next fence has acquired that.
+    seen: [After<W>; 2],
+    with_seen: [After<W>; 2],
 }
 
 impl<const W: usize> Default for Notes<W> {
@@ -225,26 +228,22 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         counts
     }
 
-    /// Whether what `thread` acquires in the twin's branch is acquired in the other one too, as it has been released by now. If somebody
-    /// has moved, who knows, except where releases add up, and the thread itself has not.
-    fn crosses(&self, thread: ThreadId, via: &Via) -> bool {
-        self.moved.is_empty() || via.is_growing() && !self.moved.contains(thread)
-    }
-
     /// Adds what has been released by now to the objects that are acquired in the other branch. Returns what is acquired there.
     ///
     /// In the twin's branch another may have released it: there it is what the twin knew of the other, and here the other way round.
     fn acquire(&self, after: &mut After<W>, thread: ThreadId, origin: &Origin<W>) -> Acquired {
         let (exchange, order) = (self.exchange, &self.past.least);
+        let (now, then) = (self.history.number(exchange.thread(thread)), self.history.number(thread));
         let mut acquired = Acquired::default();
-        for via in origin.via(self.since).filter(|via| self.crosses(thread, via)) {
+        for via in origin.via(self.since, then) {
             if let Some(released) = order.released_to(via.place, |object| exchange.object(object)) {
                 raise(after, &released.map(|epoch| short(after_epoch(epoch))));
             }
             // What was acquired from memory of its own was released elsewhere.
             let object = order.object(via.place);
             if !exchange.concerns(object) || exchange.object(object) == object {
-                acquired.add(Via { acquired: short(self.position), ..via });
+                let number = i32::from(via.number) - i32::from(short(then)) + i32::from(short(now));
+                acquired.add(Via { number: number.min(FARTHEST.into()) as i16, ..via });
             }
         }
         acquired
@@ -256,15 +255,34 @@ impl<'a, const W: usize> LeftOut<'a, W> {
     /// which knew it: then what counts is what the other one knows.
     #[inline(always)]
     fn keep(&mut self, after: &mut After<W>, origin: &Origin<W>, by: By) {
-        let since = short(self.since);
-        let Twins { known: [ones, others], with_own: [one, other] } = self.twins(by);
+        let known_before = self.known_of_before(origin);
+        let Twins { known, with_own, seen, with_seen } = self.twins(by);
         // Without branches, so that several threads are done at once: what did not come from a twin is no bound.
         let bound = |known: i16, is_free: bool| known | -i16::from(is_free) & FARTHEST;
         for t in 0..W {
-            let before = origin.after[t].min(since);
-            let (from_one, from_other) = (bound(others[t], before > one[t]), bound(ones[t], before > other[t]));
-            after[t] = after[t].max(before.min(from_one).min(from_other));
+            let before = known_before[t];
+            let from = |twin: usize| {
+                let (own, seen) = (with_own[twin][t], seen[twin][t]);
+                bound(known[1 - twin][t], before > own).min(bound(with_seen[1 - twin][t], before > seen))
+            };
+            after[t] = after[t].max(before.min(from(0)).min(from(1)));
         }
+    }
+
+    /// What is known in the twin's branch of what came before this state. Where threads have moved since that was explored, as many of
+    /// their events are known as were there.
+    #[inline(always)]
+    fn known_of_before(&self, origin: &Origin<W>) -> After<W> {
+        let since = short(self.since);
+        let mut before = origin.after.map(|after| after.min(since));
+        for t in self.moved.iter().filter(|t| t.index() < W) {
+            let events = self.history.events_of(t);
+            let known = usize::from(origin.counts[t.index()]).min(events.len());
+            if let Some(last) = known.checked_sub(1) {
+                before[t.index()] = before[t.index()].max(short(events[last] + 1));
+            }
+        }
+        before
     }
 
     fn twins(&mut self, by: By) -> &Twins<W> {
@@ -282,21 +300,20 @@ impl<'a, const W: usize> LeftOut<'a, W> {
         if self.exchange.other == self.first.0 {
             with_own[1] = self.known_before(self.first.0)[by as usize];
         }
-        for (mine, twin) in with_own.iter_mut().zip(twins) {
-            _ = mine.get_mut(twin.index()).map(|own| *own = FARTHEST);
+        let (mut seen, mut with_seen) = ([[0; W]; 2], known);
+        for (i, twin) in twins.into_iter().enumerate() {
+            if by == By::Races {
+                seen[i] = self.past.least.fences_of(twin).seen.map(|epoch| short(after_epoch(epoch)));
+                raise(&mut with_seen[i], &seen[i]);
+            }
+            _ = with_own[i].get_mut(twin.index()).map(|own| *own = FARTHEST);
         }
-        Twins { known, with_own }
+        Twins { known, with_own, seen, with_seen }
     }
 
     /// Whether someone has done something to memory that is exchanged, and now another's own.
     fn is_own_touched(&mut self) -> bool {
         let (exchange, history) = (self.exchange, &*self.history);
-        *self.own_touched.get_or_insert_with(|| {
-            let mut events = (0..history.len()).filter_map(|p| history.event(p));
-            events.any(|(thread, op)| {
-                let mut objects = [op.object, op.object2].into_iter();
-                objects.any(|o| exchange.owner(o).is_some_and(|owner| owner != thread))
-            })
-        })
+        *self.own_touched.get_or_insert_with(|| exchange.is_touched_by_others(history))
     }
 }

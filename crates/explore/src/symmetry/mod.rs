@@ -39,7 +39,6 @@ use alike::Branch;
 use exchange::Exchange;
 use left_out::{LeftOut, Notes};
 use locals::Twins;
-use origin::Via;
 use past::Past;
 use rule::Rule;
 use std::rc::Rc;
@@ -475,8 +474,7 @@ impl<const W: usize> Analysis<W> {
                 continue;
             }
             let before = origin.after_from(since, thread, &moved, history).exchanged(exchange.one, exchange.other);
-            let crosses = |v: &Via| moved.is_empty() || v.is_growing() && !moved.contains(thread);
-            let via = origin.via(since).filter(crosses).map(|v| self.past.object(v.place));
+            let via = origin.via(since, history.number(thread)).map(|v| self.past.object(v.place));
             // The operation itself is no crossing: what it acquires is what is asked for. Who releases has acquired before.
             let releases = matches!(op.access(), Some(Access::Release | Access::SharedRelease));
             let through = via.filter(|object| *object != op.object || releases).map(|object| exchange.object(object));

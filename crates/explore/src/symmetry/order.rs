@@ -42,15 +42,17 @@ pub enum Bound {
     Most,
 }
 
-/// What was released to an object, and one more than the position of the last release; 0 if there is none.
+/// What was released to an object, and one more than the position of the last release; 0 if there is none. The same of the last one
+/// that ended what had been released before: what operations that read and write release comes in addition.
 #[derive(Clone, Copy)]
 struct Released<const W: usize> {
     clock: Clock<W>,
     after: u32,
+    anew: u32,
 }
 
 impl<const W: usize> Released<W> {
-    const NOTHING: Released<W> = Released { clock: [0; W], after: 0 };
+    const NOTHING: Released<W> = Released { clock: [0; W], after: 0, anew: 0 };
 }
 
 /// What a thread's fences will do or have done.
@@ -267,8 +269,8 @@ impl<const W: usize> Order<W> {
         }
     }
 
-    /// The object that an operation at `position` acquires, by itself or by a fence right after it.
-    fn via(&mut self, op: &Op, fenced: bool, position: usize) -> Via {
+    /// The object that an operation acquires, by itself or by a fence right after it.
+    fn via(&mut self, op: &Op, fenced: bool) -> Via {
         if self.bound == Bound::Most {
             return Via::default();
         }
@@ -283,9 +285,9 @@ impl<const W: usize> Order<W> {
         // Who releases a mutex has acquired it, and knows all that was released to it before.
         let released = match op.kind {
             OpKind::MutexLock => GROWING,
-            _ => short(self.released[place.index()].after),
+            _ => short(self.released[place.index()].anew),
         };
-        Via { place, acquired: short(position as u32), released }
+        Via { place, released, ..Via::default() }
     }
 
     /// The object that the event at `position` acquired, if it did.
@@ -379,7 +381,7 @@ impl<const W: usize> Order<W> {
     pub fn push(&mut self, thread: ThreadId, op: &Op, fences: impl Iterator<Item = Fence> + Clone) {
         let position = self.marks.len();
         let acquiring = |f: Fence| f.thread == thread && f.first && !f.several && acquires(f.order);
-        let via = self.via(op, fences.clone().any(acquiring), position);
+        let via = self.via(op, fences.clone().any(acquiring));
         self.marks.push((self.undo.len(), via));
         let t = thread.index();
         self.save(t);
@@ -456,12 +458,13 @@ impl<const W: usize> Order<W> {
             let place = self.place(key);
             let released = &mut self.released[place.index()];
             self.undo.push(Undo::Place(place, *released));
+            // Even if that is nothing: what was released before is not there any more.
+            let after = position as u32 + 1;
             if matches!(how, Release::Set | Release::Fenced) {
-                *released = Released::NOTHING;
+                *released = Released { anew: after, ..Released::NOTHING };
             }
             join(&mut released.clock, &clock);
-            // Even if that is nothing: what was released before is not there any more.
-            released.after = position as u32 + 1;
+            released.after = after;
         }
     }
 

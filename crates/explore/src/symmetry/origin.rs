@@ -25,25 +25,20 @@ pub fn short(position: u32) -> i16 {
     position.min(FARTHEST as u32) as i16
 }
 
-/// An object that the thread itself acquired, and the releases before.
+/// An object that the thread itself acquired, and since when what was released to it is still there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Via {
     pub place: PlaceId,
-    /// Position of the acquisition, the least of all occurrences.
-    pub acquired: i16,
-    /// One more than the position of the last release before it, the most of all; 0 for none. [`GROWING`] where any later release
-    /// is by one who knows the earlier ones: then which was the last does not matter.
+    /// The number of the thread's event that acquired it, the least of all occurrences.
+    pub number: i16,
+    /// One more than the position of the last release before it that ended what had been released until then, the most of all; 0 for
+    /// none. [`GROWING`] where any later release is by one who knows the earlier ones.
     pub released: i16,
 }
 
 pub const GROWING: i16 = -1;
 
 impl Via {
-    /// Whether what was released to it before a state is known to who acquires it beyond, whoever has released it meanwhile.
-    pub fn is_growing(&self) -> bool {
-        self.released == GROWING
-    }
-
     fn is_none(&self) -> bool {
         self.place == PlaceId::NONE
     }
@@ -107,8 +102,8 @@ impl<const W: usize> Origin<W> {
                 break;
             }
             if let Some(theirs) = other.via.iter().find(|v| v.place == mine.place) {
-                let (acquired, released) = (mine.acquired.min(theirs.acquired), mine.released.max(theirs.released));
-                self.via[kept] = Via { acquired, released, ..mine };
+                let (number, released) = (mine.number.min(theirs.number), mine.released.max(theirs.released));
+                self.via[kept] = Via { number, released, ..mine };
                 kept += 1;
             }
         }
@@ -125,7 +120,7 @@ impl<const W: usize> Origin<W> {
             && self.last >= other.last
             && self.via.iter().take_while(|v| !v.is_none()).all(|mine| {
                 let same = other.via.iter().find(|v| v.place == mine.place);
-                same.is_some_and(|v| mine.acquired <= v.acquired && mine.released >= v.released)
+                same.is_some_and(|v| mine.number <= v.number && mine.released >= v.released)
             })
     }
 
@@ -153,11 +148,12 @@ impl<const W: usize> Origin<W> {
         self.counts.get(thread.index()).is_some_and(|known| u32::from(*known) > number)
     }
 
-    /// The objects that were last released before `position` and acquired beyond it.
+    /// The objects that the thread acquired after its first `number` events, with all that had been released to them before
+    /// `position`.
     #[inline]
-    pub fn via(&self, position: u32) -> impl Iterator<Item = Via> + '_ {
-        let position = short(position);
-        let crosses = move |v: &&Via| v.acquired >= position && v.released <= position && position != FARTHEST;
+    pub fn via(&self, position: u32, number: u32) -> impl Iterator<Item = Via> + '_ {
+        let (position, number) = (short(position), short(number));
+        let crosses = move |v: &&Via| v.number > number && v.released <= position && position != FARTHEST;
         self.via.iter().take_while(|v| !v.is_none()).filter(crosses).copied()
     }
 
@@ -169,8 +165,9 @@ impl<const W: usize> Origin<W> {
             before.counts[child.index()] = 0;
         }
         if by_child {
-            // How far the creator has gone says nothing about how far the child has.
+            // How far the creator has gone says nothing about how far the child has, of which nothing is before that.
             before.last = u32::MAX;
+            before.via.iter_mut().filter(|via| !via.is_none()).for_each(|via| via.number = FARTHEST);
         }
         before
     }
@@ -192,17 +189,17 @@ impl<const W: usize> Origin<W> {
     }
 }
 
-/// Positions are not negative.
+/// Positions and numbers are not negative.
 impl Saved for Via {
     fn save(&self, into: &mut Vec<u8>) {
-        let Via { place, acquired, released } = self;
-        (*place, *acquired as u16, (i32::from(*released) - i32::from(GROWING)) as u16).save(into);
+        let Via { place, number, released } = self;
+        (*place, *number as u16, (i32::from(*released) - i32::from(GROWING)) as u16).save(into);
     }
 
     fn load(from: &mut Reader<'_>) -> Option<Via> {
-        let (place, acquired, released): (PlaceId, u16, u16) = Saved::load(from)?;
+        let (place, number, released): (PlaceId, u16, u16) = Saved::load(from)?;
         let released = (i32::from(released) + i32::from(GROWING)).try_into().ok()?;
-        Some(Via { place, acquired: acquired.try_into().ok()?, released })
+        Some(Via { place, number: number.try_into().ok()?, released })
     }
 }
 

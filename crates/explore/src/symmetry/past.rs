@@ -4,7 +4,7 @@ use crate::history::{History, named_thread};
 use crate::symmetry::joins::{Join, Run, closes};
 use crate::symmetry::locals::Locals;
 use crate::symmetry::order::{Bound, Order, PlaceId, after_epoch, op_epoch, tail_epoch};
-use crate::symmetry::origin::{Acquired, After, Counts, Origin, short};
+use crate::symmetry::origin::{Acquired, After, Counts, Origin, Via, short};
 use crate::symmetry::reach::Extent;
 use crate::symmetry::summary::Summary;
 use crate::symmetry::tables::{Phase, Tables};
@@ -309,9 +309,9 @@ impl<const W: usize> Past<W> {
     /// What the thread has acquired last, by the order of races, which has caught up. `skip`: how many of its last events do not count.
     fn acquired(&self, thread: ThreadId, skip: usize, history: &History) -> Acquired {
         let mut acquired = Acquired::default();
-        for position in history.events_of(thread).iter().rev().skip(skip).take(LOOK_BACK) {
+        for (index, position) in history.events_of(thread).iter().enumerate().rev().skip(skip).take(LOOK_BACK) {
             if let Some(via) = self.least.acquired_at(*position as usize)
-                && !acquired.add(via)
+                && !acquired.add(Via { number: short(index as u32 + 1), ..via })
             {
                 break;
             }
