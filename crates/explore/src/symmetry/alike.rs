@@ -139,7 +139,8 @@ impl<const W: usize> View<'_, W> {
         let (least, of) = (&self.past.least, logged.access.thread);
         let Exchange { one, other, .. } = *self.exchange;
         let in_clock = |clock: &Clock<W>, of: ThreadId, epoch: u32| least.component(clock, of) >= epoch;
-        let knows = |thread: ThreadId, by: ThreadId, epoch: u32| thread == by || in_clock(least.known_by(thread), by, epoch);
+        let knows =
+            |thread: ThreadId, by: ThreadId, epoch: u32| thread == by || in_clock(least.known_by(thread), by, epoch);
         // What a thread has only seen its next fence acquires.
         let has_seen = |thread: ThreadId, by: ThreadId, epoch: u32| in_clock(&least.fences_of(thread).seen, by, epoch);
         let told = |(from, to): (ThreadId, ThreadId), by: ThreadId, epoch: u32| {
@@ -151,8 +152,11 @@ impl<const W: usize> View<'_, W> {
             let events = self.branch.history.events_of(thread);
             let Some(last) = events.len().min(usize::from(*count)).checked_sub(1) else { return false };
             let (position, epoch) = (events[last] as usize, op_epoch(events[last] as usize));
-            let follows =
-                if thread == of { epoch > logged.epoch } else { in_clock(&least.clock_before(position), of, logged.epoch) };
+            let follows = if thread == of {
+                epoch > logged.epoch
+            } else {
+                in_clock(&least.clock_before(position), of, logged.epoch)
+            };
             follows && told((one, other), thread, epoch) && told((other, one), thread, epoch)
         });
         known && !self.exchange.is_touched_by_others(self.branch.history)

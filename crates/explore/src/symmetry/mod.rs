@@ -436,7 +436,8 @@ impl<const W: usize> Analysis<W> {
             return Answer::No;
         }
         self.past.catch_up(history);
-        let matters = |past: &mut Past<W>| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
+        let matters =
+            |past: &mut Past<W>| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
         if self.rule.joins && matters(&mut self.past) {
             self.counters.told_apart += 1;
             return Answer::No;

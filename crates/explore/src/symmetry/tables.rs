@@ -151,7 +151,12 @@ impl<const W: usize> Tables<W> {
     }
 
     /// The same accesses to other memory, by another thread, or some of them.
-    pub fn changed(&mut self, id: BundleId, thread: ThreadId, change: impl Fn(&PlainAccess) -> Option<PlainAccess>) -> BundleId {
+    pub fn changed(
+        &mut self,
+        id: BundleId,
+        thread: ThreadId,
+        change: impl Fn(&PlainAccess) -> Option<PlainAccess>,
+    ) -> BundleId {
         let bundle = self.bundle(id);
         let (atomic, phase) = (bundle.atomic, bundle.phase());
         let changed: Vec<PlainAccess> = bundle.of(id.thread()).filter_map(|access| change(&access)).collect();
