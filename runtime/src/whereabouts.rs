@@ -104,11 +104,11 @@ fn stack_end() -> usize {
     }
 }
 
-/// The library that the call of an interposed function came from, if that has no instrumented code.
-pub fn calling_library() -> Option<Place> {
-    let here = 0usize;
+/// The library that the call of an interposed function came from, if that has no instrumented code. `stack`: where the
+/// function's return address is.
+pub fn calling_library(stack: usize) -> Option<Place> {
     let own = follows_call as *const () as usize;
-    let first = frames(own, &raw const here as usize, stack_end()).find(|f| !is_libc(f.library))?;
+    let first = frames(own, stack, stack_end()).find(|f| !is_libc(f.library))?;
     (!names::has_instrumented(first.base)).then_some(first)
 }
 

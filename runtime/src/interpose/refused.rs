@@ -16,8 +16,9 @@ fn refuse_timed(name: &str) -> ! {
     unsupported(format_args!("the program calls {name}(); waiting with a time limit is not supported yet"))
 }
 
-fn refuse_process(name: &str) -> ! {
-    if let Some(place) = crate::whereabouts::calling_library() {
+/// `stack`: as it was when the program made the call.
+fn refuse_process(name: &str, stack: usize) -> ! {
+    if let Some(place) = crate::whereabouts::calling_library(stack) {
         unsupported(format_args!(
             "the library {} calls {name}(); processes and threads that symdpor did not make are not supported",
             place.library
@@ -35,6 +36,20 @@ fn refuse_signal(name: &str) -> ! {
 }
 
 macro_rules! refused {
+    // With where the return address is: what the runtime's own functions leave behind on the stack may look like one.
+    ($how:ident with stack: $($name:ident)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            extern "C" fn $name() -> ! {
+                extern "C" fn refuse(stack: usize) -> ! {
+                    crate::init::ensure();
+                    $how(stringify!($name), stack)
+                }
+                core::arch::naked_asm!("mov rdi, rsp", "jmp {refuse}", refuse = sym refuse)
+            }
+        )*
+    };
     ($how:ident: $($name:ident)*) => {
         $(
             #[unsafe(no_mangle)]
@@ -58,7 +73,7 @@ refused! { refuse_timed:
     mq_timedsend mq_timedreceive
 }
 
-refused! { refuse_process:
+refused! { refuse_process with stack:
     fork _Fork vfork __fork __vfork __libc_fork forkpty daemon posix_spawn posix_spawnp clone
     execl execle execlp execv execve execvp execvpe execveat fexecve
 }
