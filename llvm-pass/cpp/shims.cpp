@@ -1,5 +1,6 @@
 // What LLVM's C interface lacks. Each function is a question or a single edit; decisions are made in Rust.
 
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/InstrTypes.h"
@@ -104,6 +105,19 @@ LLVMValueRef sd_pointer_base(LLVMModuleRef M, LLVMValueRef Pointer, int64_t *Off
     *Variable = true;
     V = Gep->getPointerOperand();
   }
+}
+
+// Whether a function is a constructor of C++, by its name.
+bool sd_is_constructor(LLVMValueRef F) {
+  std::string Name = unwrap<Function>(F)->getName().str();
+  ItaniumPartialDemangler Demangler;
+  if (Demangler.partialDemangle(Name.c_str()) || !Demangler.isCtorOrDtor())
+    return false;
+  size_t Length = 0;
+  char *Base = Demangler.getFunctionBaseName(nullptr, &Length);
+  bool IsConstructor = Base && Base[0] != '~';
+  std::free(Base);
+  return IsConstructor;
 }
 
 // Whether the type has a size that is known when compiling.

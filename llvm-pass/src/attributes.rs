@@ -70,6 +70,12 @@ pub fn call_argument_type(call: Value, argument: u32, name: &str) -> Option<Type
     type_value(llvm!(LLVMGetCallSiteEnumAttribute(call.0, argument + 1, kind(name))))
 }
 
+/// How many bytes a function's parameter points to at least.
+pub fn parameter_bytes(function: Value, parameter: u32) -> u64 {
+    let attribute = llvm!(LLVMGetEnumAttributeAtIndex(function.0, parameter + 1, kind("dereferenceable")));
+    if attribute.is_null() { 0 } else { llvm!(LLVMGetEnumAttributeValue(attribute)) }
+}
+
 /// The type in `byval(T)` of a function's parameter.
 pub fn parameter_type(function: Value, parameter: u32, name: &str) -> Option<Type> {
     type_value(llvm!(LLVMGetEnumAttributeAtIndex(function.0, parameter + 1, kind(name))))

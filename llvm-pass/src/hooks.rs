@@ -25,11 +25,12 @@ pub enum Hook {
     AtomicAfter,
     Fence,
     LoopBack,
+    Clear,
 }
 
 impl Hook {
     /// In the order of the table, behind `top`.
-    const ALL: [Hook; 8] = [
+    const ALL: [Hook; 9] = [
         Hook::Load,
         Hook::Store,
         Hook::LoadRange,
@@ -38,6 +39,7 @@ impl Hook {
         Hook::AtomicAfter,
         Hook::Fence,
         Hook::LoopBack,
+        Hook::Clear,
     ];
 
     fn offset(self) -> u64 {
@@ -50,6 +52,7 @@ impl Hook {
             Hook::AtomicAfter => offset_of!(Hooks, atomic_after),
             Hook::Fence => offset_of!(Hooks, fence),
             Hook::LoopBack => offset_of!(Hooks, loop_back),
+            Hook::Clear => offset_of!(Hooks, clear),
         };
         offset as u64
     }
@@ -65,6 +68,7 @@ impl Hook {
             Hook::AtomicAfter => emit.function_type(emit.void, &[ptr, word, word]),
             Hook::Fence => emit.function_type(emit.void, &[word, ptr]),
             Hook::LoopBack => emit.function_type(emit.void, &[ptr]),
+            Hook::Clear => emit.function_type(emit.void, &[ptr, word]),
         }
     }
 }

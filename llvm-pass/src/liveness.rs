@@ -9,7 +9,7 @@ use inkwell::llvm_sys::core::*;
 
 use crate::bits::Bits;
 use crate::ir::{Block, Opcode, Value, llvm};
-use crate::locals::{LocalTable, ObjectKind, is_address_computation, is_lifetime_marker};
+use crate::locals::{LocalTable, ObjectKind, is_address_computation, is_construction, is_lifetime_marker};
 
 pub struct Liveness<'a> {
     table: &'a LocalTable,
@@ -17,6 +17,8 @@ pub struct Liveness<'a> {
     numbers: HashMap<Block, usize>,
     /// Live at the end of each block, uses by successors' phis included.
     live_out: Vec<Bits>,
+    /// Whether what an object holds before its life begins is nothing to anybody. It is there all the same.
+    lives: bool,
 }
 
 /// Locals live at one instruction.
@@ -31,10 +33,23 @@ pub struct Live {
 
 impl<'a> Liveness<'a> {
     pub fn of(function: Value, table: &'a LocalTable) -> Liveness<'a> {
+        Liveness::with(function, table, true)
+    }
+
+    /// Objects of which a part may be live that nobody has written: what is there is what was on the stack before.
+    pub fn unwritten(function: Value, table: &'a LocalTable) -> Vec<usize> {
+        if table.objects.is_empty() {
+            return Vec::new();
+        }
+        let live = Liveness::with(function, table, false).live_in(0);
+        (0..table.objects.len()).filter(|&i| live.contains(table.object_number(i))).collect()
+    }
+
+    fn with(function: Value, table: &'a LocalTable, lives: bool) -> Liveness<'a> {
         let blocks = function.blocks();
         let numbers = blocks.iter().enumerate().map(|(i, &b)| (b, i)).collect();
         let live_out = vec![Bits::new(table.len()); blocks.len()];
-        let mut liveness = Liveness { table, blocks, numbers, live_out };
+        let mut liveness = Liveness { table, blocks, numbers, live_out, lives };
         liveness.solve();
         liveness
     }
@@ -106,7 +121,9 @@ impl<'a> Liveness<'a> {
         }
         if is_lifetime_marker(instruction) {
             // What an object holds before its life begins, or after it has ended, is nothing.
-            return self.forget(instruction, live);
+            return if self.lives {
+                self.forget(instruction, live)
+            };
         }
         self.step_objects(instruction, live);
         for operand in instruction.operands() {
@@ -118,7 +135,7 @@ impl<'a> Liveness<'a> {
         if is_address_computation(instruction) {
             return;
         }
-        let written = self.table.overwritten(instruction);
+        let written = self.table.overwritten(instruction).filter(|_| self.lives || !is_construction(instruction));
         if let Some((object, _)) = written {
             live.remove(self.table.object_number(object));
         }

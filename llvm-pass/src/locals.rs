@@ -9,9 +9,10 @@ use std::collections::{HashMap, HashSet};
 use inkwell::llvm_sys::LLVMTypeKind;
 use inkwell::llvm_sys::core::*;
 
-use crate::attributes::{call_argument_type, parameter_type};
+use crate::attributes::{call_argument_type, parameter_bytes, parameter_type};
 use crate::escape::{Locals as Private, stack_objects};
 use crate::ir::{Kind, Module, Opcode, Type, Value, llvm};
+use crate::shims::is_constructor;
 
 /// Number of a local in its function.
 pub type Local = usize;
@@ -93,9 +94,14 @@ impl LocalTable {
             // The result of a function that is too large for registers.
             Kind::Instruction(Opcode::LLVMCall | Opcode::LLVMInvoke) => {
                 let result = |i: &u32| call_argument_type(instruction, *i, "sret").is_some();
-                let argument = (0..2).find(result)?;
-                let ty = call_argument_type(instruction, argument, "sret")?;
-                (argument as usize, self.module.alloc_size(ty))
+                match (0..2).find(result) {
+                    Some(argument) => {
+                        let ty = call_argument_type(instruction, argument, "sret")?;
+                        (argument as usize, self.module.alloc_size(ty))
+                    }
+                    // What an object holds before its life begins nobody may look at.
+                    None => (0, constructed_bytes(instruction)?),
+                }
             }
             _ => return None,
         };
@@ -171,6 +177,18 @@ fn is_whole_access(module: Module, address: Value, user: Value, size: u64) -> bo
     }
 }
 
+pub fn is_construction(instruction: Value) -> bool {
+    matches!(instruction.kind(), Kind::Instruction(Opcode::LLVMCall | Opcode::LLVMInvoke))
+        && constructed_bytes(instruction).is_some()
+}
+
+/// How large what a call constructs is, at its first argument.
+fn constructed_bytes(call: Value) -> Option<u64> {
+    let function = call.called_function()?;
+    let bytes = parameter_bytes(function, 0);
+    (bytes > 0 && is_constructor(function)).then_some(bytes)
+}
+
 /// Copies or fills a range.
 fn is_block_write(call: Value) -> bool {
     let names = ["llvm.memcpy.", "llvm.memmove.", "llvm.memset."];
@@ -180,4 +198,9 @@ fn is_block_write(call: Value) -> bool {
 pub fn is_lifetime_marker(instruction: Value) -> bool {
     instruction.is(Opcode::LLVMCall)
         && instruction.called_function().is_some_and(|f| f.name().starts_with("llvm.lifetime."))
+}
+
+/// Whether a use of an object is the marker with which its life begins.
+pub fn begins_life(user: Value) -> bool {
+    user.is(Opcode::LLVMCall) && user.called_function().is_some_and(|f| f.name().starts_with("llvm.lifetime.start"))
 }

@@ -30,6 +30,7 @@ unsafe extern "C" {
     fn sd_append_to_compiler_used(module: LLVMModuleRef, globals: *const LLVMValueRef, count: usize);
     fn sd_append_to_constructors(module: LLVMModuleRef, function: LLVMValueRef, priority: i32);
     fn sd_pointer_base(m: LLVMModuleRef, pointer: LLVMValueRef, offset: &mut i64, variable: &mut bool) -> LLVMValueRef;
+    fn sd_is_constructor(function: LLVMValueRef) -> bool;
     fn sd_has_fixed_size(module: LLVMModuleRef, ty: LLVMTypeRef) -> bool;
     fn sd_constant_word(constant: LLVMValueRef, word: u32, bits: &mut u64) -> u32;
     fn sd_constant_data(constant: LLVMValueRef, len: &mut usize) -> *const u8;
@@ -116,6 +117,11 @@ pub fn pointer_base(module: Module, pointer: Value) -> PointerBase {
     let (mut offset, mut variable) = (0, false);
     let base = Value(llvm!(sd_pointer_base(module.0, pointer.0, &mut offset, &mut variable)));
     PointerBase { base, offset, variable }
+}
+
+/// Whether a function is a constructor of C++.
+pub fn is_constructor(function: Value) -> bool {
+    llvm!(sd_is_constructor(function.0))
 }
 
 pub fn has_fixed_size(module: Module, ty: Type) -> bool {

@@ -8,6 +8,7 @@ use crate::footprint;
 use crate::races;
 use crate::snapshot;
 use crate::spin;
+use crate::stack;
 use core::arch::naked_asm;
 use symdpor_abi::channel::options;
 use symdpor_abi::module::Hooks;
@@ -182,6 +183,10 @@ extern "C" fn loop_back(site: usize) {
     access::tick(site);
 }
 
+extern "C" fn clear(address: usize, size: usize) {
+    stack::clear(address, size);
+}
+
 /// The table that every module gets.
 pub fn table() -> Hooks {
     let visible = crate::channel::is_attached() && crate::channel::says(options::VISIBLE_ALL);
@@ -200,6 +205,7 @@ pub fn table() -> Hooks {
         atomic_after: atomic_after as *const () as usize,
         fence: fence as *const () as usize,
         loop_back: loop_back as *const () as usize,
+        clear: clear as *const () as usize,
         outside: &raw const exec::get().outside as usize,
         author: author as *const () as usize,
     }

@@ -153,3 +153,33 @@ pub fn is_beyond_wanted(address: usize) -> bool {
     let Some(slot) = pool::slot(number).filter(|_| number != 0 && wanted != 0) else { return false };
     (pool::base(number)..slot.sp.saturating_sub(wanted + OWN_NEEDS)).contains(&address)
 }
+
+/// Sets an object on the running thread's stack to zero. (What the compiler makes of a plain loop is a call of the program's
+/// `memset`, and of volatile writes a copy of each word.)
+#[inline(always)]
+pub fn clear(address: usize, size: usize) {
+    let end = address + size;
+    let words_end = address + (size & !7);
+    // SAFETY: the program names an object of its own, to which nothing has been written yet.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "cmp {at}, {words_end}",
+            "jae 3f",
+            "mov qword ptr [{at}], 0",
+            "add {at}, 8",
+            "jmp 2b",
+            "3:",
+            "cmp {at}, {end}",
+            "jae 4f",
+            "mov byte ptr [{at}], 0",
+            "inc {at}",
+            "jmp 3b",
+            "4:",
+            at = inout(reg) address => _,
+            words_end = in(reg) words_end,
+            end = in(reg) end,
+            options(nostack),
+        );
+    }
+}

@@ -126,6 +126,6 @@ fn the_descriptor_is_in_its_section() {
         let file = std::fs::read(shop.path("program")).unwrap();
         let has = |needle: &[u8]| file.windows(needle.len()).any(|w| w == needle);
         assert!(has(b".symdpor\0"), "{options:?}");
-        assert!(has(b"SYMDPOR1\x05\0\0\0"), "{options:?}: magic and version");
+        assert!(has(b"SYMDPOR1\x06\0\0\0"), "{options:?}: magic and version");
     }
 }

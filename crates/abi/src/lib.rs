@@ -18,7 +18,7 @@ pub mod op;
 pub mod outside;
 
 /// Raised whenever a record that the pass leaves in programs changes its layout or its meaning: they have to be rebuilt then.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 /// Raised whenever a record of [`channel`] does. Of no concern to programs: runtime and controller are built together.
 pub const CHANNEL_VERSION: u32 = 6;
 
