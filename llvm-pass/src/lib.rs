@@ -29,6 +29,7 @@ mod attributes;
 mod authors;
 mod bits;
 mod call_names;
+mod clearing;
 mod cxx_library;
 mod details;
 mod digest;

@@ -200,7 +200,6 @@ pub fn is_lifetime_marker(instruction: Value) -> bool {
         && instruction.called_function().is_some_and(|f| f.name().starts_with("llvm.lifetime."))
 }
 
-/// Whether a use of an object is the marker with which its life begins.
-pub fn begins_life(user: Value) -> bool {
-    user.is(Opcode::LLVMCall) && user.called_function().is_some_and(|f| f.name().starts_with("llvm.lifetime.start"))
+pub fn is_lifetime_end(marker: Value) -> bool {
+    marker.called_function().is_some_and(|f| f.name().starts_with("llvm.lifetime.end"))
 }

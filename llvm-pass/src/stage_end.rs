@@ -1,7 +1,5 @@
 //! Second stage, after optimisation: hooks, frames and tables.
 
-use std::collections::HashSet;
-
 use inkwell::llvm_sys::LLVMLinkage;
 use symdpor_abi::module::function_flags;
 
@@ -9,15 +7,16 @@ use crate::access::Access;
 use crate::assembly;
 use crate::attributes::{self, UNTRUE_WITH_HOOKS};
 use crate::authors;
+use crate::clearing::{self, Clearing};
 use crate::digest::{Digest, FunctionFacts};
 use crate::emit::Emitter;
-use crate::frames::{FrameEmitter, behind_allocas};
+use crate::frames::FrameEmitter;
 use crate::hooks::{Hook, HookTable, has_place_behind};
-use crate::ir::{Kind, Module, Opcode, Value};
+use crate::ir::{Kind, Module, Value};
 use crate::keep;
 use crate::linked_in;
 use crate::liveness::Liveness;
-use crate::locals::{LocalTable, Object, begins_life};
+use crate::locals::LocalTable;
 use crate::locations::Locations;
 use crate::loops::Callees;
 use crate::plan::Plan;
@@ -25,9 +24,6 @@ use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::{self, Slots};
 use crate::tables::{self, Tables};
 use crate::{INSTRUMENTED, PREPARED, SANITIZED_BY_USER};
-
-/// Larger objects are left as they are: to clear them would take longer than most functions do.
-const MOST_CLEARED: u64 = 16 << 10;
 
 pub fn run(module: Module) {
     let functions: Vec<Value> = module.functions().into_iter().filter(|f| is_ours(*f)).collect();
@@ -111,7 +107,8 @@ impl Stage {
         let original: Vec<Value> = instructions(function).collect();
         let index = self.sites.function(function);
         let table = LocalTable::of(self.emit.module, function);
-        let (slots, unwritten) = self.digest(function, index, &plan, &table);
+        let slots = self.digest(function, index, &plan, &table);
+        let clearings = clearing::of(function, &table, &slots, &plan.points);
         let descriptor = self.tables.function(&self.emit, index);
         let frame = FrameEmitter::push(&self.emit, &self.hooks, function, descriptor, slots.count.into());
         self.place_hooks(&plan, &frame);
@@ -119,48 +116,23 @@ impl Stage {
             frame.at_instruction(&self.emit, &self.hooks, instruction);
         }
         slots::store_all(&self.emit, &frame, function, &table, &slots);
-        self.clear(function, &table, &unwritten);
+        for Clearing { before, address, size } in clearings {
+            self.emit.before_without_line(before);
+            self.hooks.call(&self.emit, Hook::Clear, &[address, self.emit.word(size)]);
+        }
         slots::remove_lifetime_markers(function);
         strip_claims(function);
     }
 
-    /// Has objects cleared whose parts may be live before they have been written: where their life begins, as far as that is known. Those
-    /// whose size is not known, or that are large, stay as they are.
-    fn clear(&mut self, function: Value, table: &LocalTable, unwritten: &[usize]) {
-        let entry = function.blocks()[0].instructions();
-        let leading: HashSet<Value> = entry.iter().copied().take_while(|i| i.is(Opcode::LLVMAlloca)).collect();
-        let first = behind_allocas(&entry);
-        for &index in unwritten {
-            let Object { address, size, .. } = table.objects[index];
-            if !leading.contains(&address) || !(1..=MOST_CLEARED).contains(&size) {
-                continue;
-            }
-            let begins: Vec<Value> = address.users().into_iter().filter(|u| begins_life(*u)).collect();
-            for place in if begins.is_empty() { vec![first] } else { begins } {
-                self.emit.before_without_line(place);
-                self.hooks.call(&self.emit, Hook::Clear, &[address, self.emit.word(size)]);
-            }
-        }
-    }
-
-    /// Records the function's code as it is, and decides what its frames will hold. Returns with it the objects that are live before
-    /// anything has been written to them.
-    fn digest(
-        &mut self,
-        function: Value,
-        index: FunctionIndex,
-        plan: &Plan,
-        table: &LocalTable,
-    ) -> (Slots, Vec<usize>) {
+    /// Records the function's code as it is, and decides what its frames will hold.
+    fn digest(&mut self, function: Value, index: FunctionIndex, plan: &Plan, table: &LocalTable) -> Slots {
         let liveness = Liveness::of(function, table);
         let live = liveness.at(&plan.points);
         let slots = Slots::assign(self.emit.module, table, &liveness, &live);
         let facts = FunctionFacts { index, table, slots: &slots, sites: &plan.point_sites, live: &live };
         self.digest.add(function, &facts, &mut self.sites);
         self.sites.function_record(index).slots = slots.count;
-        let mut unwritten = Liveness::unwritten(function, table);
-        unwritten.retain(|&object| slots.get(table.object_number(object)).is_some());
-        (slots, unwritten)
+        slots
     }
 
     fn place_hooks(&mut self, plan: &Plan, frame: &FrameEmitter) {
