@@ -355,8 +355,8 @@ impl<'a> Search<'a> {
     /// What the explorer made of the executions: some turn out to be redundant only when it looks at them.
     fn count_explored(&mut self, explorer: &impl Explorer) {
         let statistics = explorer.statistics();
-        let executions = statistics.executions.saturating_sub(self.counts.dropped);
-        (self.counts.executions, self.counts.blocked) = (executions, statistics.blocked);
+        (self.counts.executions, self.counts.blocked) = (statistics.executions, statistics.blocked);
+        self.counts.dropped = statistics.dropped;
         let symmetry = explorer.symmetry();
         if self.forecast.is_due(self.counts.executions + self.counts.blocked) {
             self.forecast.add(explorer.estimate());
@@ -373,7 +373,7 @@ impl<'a> Search<'a> {
     fn count(&mut self, ended: &Ended) {
         let execution = self.session.execution();
         match execution.end {
-            _ if matches!(ended.outcome, Outcome::Dropped | Outcome::DroppedHere) => self.counts.dropped += 1,
+            End::Complete | End::Cut if execution.dropped => self.counts.dropped += 1,
             End::SleepBlocked | End::Repeated(_) | End::InVain => self.counts.blocked += 1,
             End::Complete | End::Cut => self.counts.executions += 1,
             End::Asked => return,

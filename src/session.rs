@@ -238,6 +238,7 @@ impl Session {
         self.execution.pending.clear();
         self.execution.pending.extend(pending.iter().map(Into::into));
         let steps = self.execution.steps.len();
+        self.execution.dropped = matches!(outcome, Outcome::Dropped | Outcome::DroppedHere);
         self.execution.end = match outcome {
             Outcome::Repeated => End::Repeated((header.exit_status as usize).min(steps)),
             _ => decode::end_of(outcome),
@@ -337,7 +338,14 @@ impl Session {
 
 /// No execution yet.
 fn nothing() -> Execution {
-    Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] }
+    Execution {
+        steps: vec![],
+        pending: vec![],
+        end: End::Cut,
+        dropped: false,
+        footprints: Default::default(),
+        memory: vec![],
+    }
 }
 
 fn choices(execution: &Execution) -> Vec<Choice> {

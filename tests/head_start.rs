@@ -91,8 +91,14 @@ impl Runner {
     fn plans(&mut self) -> Vec<(Plan, Left)> {
         let mut explorer = Checked::new(SourceSets::new());
         let (mut trace, mut plans) = (Trace::default(), Vec::new());
-        let mut execution =
-            Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
+        let mut execution = Execution {
+            steps: vec![],
+            pending: vec![],
+            end: End::Cut,
+            dropped: false,
+            footprints: Default::default(),
+            memory: vec![],
+        };
         let mut next = Some(explorer.first());
         while let Some(plan) = next {
             let plan = Plan { kept: None, ..plan };

@@ -8,8 +8,10 @@
 //!
 //! Reset, because something may have changed or cannot be known:
 //! - the thread stored to memory other than its own stack, allocated, made a system call, took or released anything,
-//! - it called code that may not be instrumented (`Hooks::outside`),
-//! - another thread wrote to what it had read.
+//! - it called code that may not be instrumented (`Hooks::outside`).
+//!
+//! Another thread that writes to what it has read lets it go on. Its turn is *outdated* then: it may end otherwise the next time, but if it comes
+//! round once more, having changed nothing, all that it did in the meantime could as well be left out.
 
 use crate::end;
 use crate::exec;
@@ -24,6 +26,8 @@ use symdpor_abi::channel::Outcome;
 
 const MAX_SEEN: usize = 8;
 const MAX_READS: usize = 12;
+/// In place of reads that others have written to.
+const WRITTEN: (usize, usize) = (usize::MAX, 0);
 /// Deeper stacks are not looked at.
 const MAX_STACK: usize = 256 << 10;
 
@@ -48,9 +52,12 @@ pub struct Spin {
     /// How many those were, since it last changed anything, and up to each of the local states.
     touches: u32,
     touches_before: [u32; MAX_SEEN],
-    /// Local states at the operations since the last change.
+    /// Local states at the operations since the last change. Of the first ones what was read has been written by others.
     seen: [u64; MAX_SEEN],
-    /// What was read since then: address, length.
+    outdated_count: u8,
+    /// Whether it stands before an operation in one of the outdated states.
+    is_round: bool,
+    /// What was read since then: address, length. If only the first is there and nothing, it is what others have written to.
     reads: [(usize, usize); MAX_READS],
 }
 
@@ -78,20 +85,44 @@ impl Spin {
         self.waits = false;
         self.here = 0;
         self.turn_touched = false;
+        self.outdated_count = 0;
+        self.is_round = false;
     }
 
     /// Another thread wrote to what was read: as if it had only just come to its operation.
     fn begin_anew(&mut self) {
         let here = (self.here as usize).checked_sub(1).map(|i| self.seen[i]);
-        self.reset();
-        self.arrived(here);
+        (self.waits, self.is_round, self.turn_touched) = (false, false, false);
+        (self.reads[0], self.read_count) = (WRITTEN, 1);
+        self.outdated_count = self.seen_count;
+        self.here = 0;
+        if let Some(state) = here {
+            self.add(state);
+            self.here = self.seen_count;
+        }
     }
 
     /// It stands before an operation in a state that is to be compared with the next.
     fn arrived(&mut self, state: Option<u64>) {
-        (self.seen_count, self.here) = (state.is_some() as u8, state.is_some() as u8);
-        self.seen[0] = state.unwrap_or(self.seen[0]);
-        self.touches_before[0] = self.touches;
+        (self.seen_count, self.outdated_count, self.is_round) = (0, 0, false);
+        if let Some(state) = state {
+            self.add(state);
+        }
+        self.here = self.seen_count;
+    }
+
+    fn add(&mut self, state: u64) {
+        if self.seen_count as usize == MAX_SEEN {
+            let kept = self.outdated_count as usize % MAX_SEEN..MAX_SEEN;
+            self.seen.copy_within(kept.clone(), 0);
+            self.touches_before.copy_within(kept.clone(), 0);
+            // Without any that are outdated it begins anew.
+            self.seen_count = if self.outdated_count == 0 { 0 } else { kept.len() as u8 % MAX_SEEN as u8 };
+            self.outdated_count = 0;
+        }
+        self.seen[self.seen_count as usize] = state;
+        self.touches_before[self.seen_count as usize] = self.touches;
+        self.seen_count += 1;
     }
 
     /// What it waits for: part of the thread's local state. How far the turns of one that does not wait have been followed decides only
@@ -103,7 +134,8 @@ impl Spin {
     }
 
     fn reads(&self) -> &[(usize, usize)] {
-        &self.reads[..self.read_count as usize]
+        let reads = &self.reads[..self.read_count as usize];
+        reads.strip_prefix(&[WRITTEN]).unwrap_or(reads)
     }
 }
 
@@ -232,19 +264,18 @@ pub fn arrive(registers: usize, site: Option<usize>, in_loop: bool) {
     else {
         return;
     };
-    let on_cycle = |index: usize| if in_loop { index as u8 + 1 } else { 0 };
-    if let Some(index) = spin.seen[..spin.seen_count as usize].iter().position(|s| *s == state) {
-        (spin.waits, spin.here) = (true, on_cycle(index));
+    let on_cycle = |count: u8| if in_loop { count } else { 0 };
+    spin.is_round = false;
+    if let Some(index) = spin.seen[..spin.seen_count as usize].iter().rposition(|s| *s == state) {
         spin.turn_touched = spin.touches != spin.touches_before[index];
-        return;
+        spin.is_round = true;
+        if index >= spin.outdated_count as usize {
+            (spin.waits, spin.here) = (true, on_cycle(index as u8 + 1));
+            return;
+        }
     }
-    if spin.seen_count as usize == MAX_SEEN {
-        spin.seen_count = 0;
-    }
-    spin.seen[spin.seen_count as usize] = state;
-    spin.touches_before[spin.seen_count as usize] = spin.touches;
-    spin.here = on_cycle(spin.seen_count as usize);
-    spin.seen_count += 1;
+    spin.add(state);
+    spin.here = on_cycle(spin.seen_count);
 }
 
 /// A hash of what is live of a thread that stands before an operation, if that is known.
@@ -286,6 +317,11 @@ fn hash(seed: u64, words: &[u64]) -> u64 {
         }
     }
     rest.iter().chain(&lanes[1..]).fold(lanes[0], |hash, &word| mix(hash, word))
+}
+
+/// Whether a thread has come round to where it was, having changed nothing: it waits, or its turn is outdated.
+pub fn is_round(number: u16) -> bool {
+    exec::get().spins[number as usize % MAX_THREADS].is_round
 }
 
 /// Whether a thread waits for something that it read to change.

@@ -33,7 +33,7 @@ pub fn sleeps(raw: u32) {
 pub fn stops(last: &Step, count: usize) -> bool {
     let exec = exec::get();
     last.thread == exec.current
-        && spin::waits(exec.current)
+        && spin::is_round(exec.current)
         && channel::says(options::STOPS_IN_VAIN)
         && count >= channel::request().plan_len
         && spin::turn_is_pure(exec.current)

@@ -18,6 +18,7 @@ fn execution(length: usize) -> Execution {
         steps: created.chain(turns).take(length).map(step).collect(),
         pending: vec![],
         end: End::Complete,
+        dropped: false,
         footprints: Default::default(),
         memory: vec![],
     }

@@ -30,8 +30,14 @@ impl Repeat {
         };
         let settings =
             Settings { launch, max_steps: 1 << 20, seed: 0, nondet: (0, 0), step_timeout: Duration::from_secs(10) };
-        let execution =
-            Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
+        let execution = Execution {
+            steps: vec![],
+            pending: vec![],
+            end: End::Cut,
+            dropped: false,
+            footprints: Default::default(),
+            memory: vec![],
+        };
         Ok(Repeat { worker: Worker::new(settings), points: Points::default(), trace: Trace::default(), execution })
     }
 

@@ -51,6 +51,8 @@ pub struct Statistics {
     pub executions: u64,
     /// Cut off as redundant because only sleeping threads were left.
     pub blocked: u64,
+    /// Those of all the others in which an assumption does not hold.
+    pub dropped: u64,
     /// Transitions executed, those of replayed prefixes included.
     pub transitions: u64,
     /// Length of the longest execution.
@@ -60,6 +62,7 @@ pub struct Statistics {
 impl Statistics {
     pub(crate) fn count(&mut self, execution: &Execution) {
         match execution.end {
+            End::Complete | End::Cut if execution.dropped => self.dropped += 1,
             // The others take turns for ever: the process could as well end here.
             End::Repeated(_) if may_exit(execution) => self.executions += 1,
             End::SleepBlocked | End::Repeated(_) | End::InVain => self.blocked += 1,

@@ -45,18 +45,24 @@ impl<S: Strategy> Reduction<S> {
     /// They have been let go.
     pub(crate) fn tried_in_vain(&mut self, waiting: &Waiting, execution: &Execution) -> Option<Plan> {
         self.tree.count();
-        self.statistics.count(execution);
+        // Without the turns that these threads were in the midst of it is another execution, which is run as well.
+        let gets_on = execution.end == End::Complete;
+        if gets_on {
+            self.statistics.count_cut(execution);
+        } else {
+            self.statistics.count(execution);
+        }
         match waiting {
             Waiting::InVain => {
                 let position = self.tree.depth().saturating_sub(1);
                 self.tree.is_dealt_with(position);
-                if let Some(symmetry) = &mut self.symmetry {
+                if let Some(symmetry) = self.symmetry.as_mut().filter(|_| !gets_on) {
                     symmetry.is_partial_at(position);
                 }
                 self.branch_on()
             }
             _ => {
-                if let Some(symmetry) = &mut self.symmetry {
+                if let Some(symmetry) = self.symmetry.as_mut().filter(|_| !gets_on) {
                     symmetry.is_incomplete();
                 }
                 self.branch_from_end()

@@ -32,7 +32,7 @@ impl<E: Resume + ?Sized> Resume for Box<E> {
     }
 }
 
-saved!(Statistics { executions, blocked, transitions, longest });
+saved!(Statistics { executions, blocked, dropped, transitions, longest });
 
 impl Resume for AllInterleavings {
     fn save(&self, into: &mut Vec<u8>) {

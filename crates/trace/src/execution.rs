@@ -49,6 +49,8 @@ pub struct Execution {
     /// One per thread that has not ended, by thread number.
     pub pending: Vec<PendingOp>,
     pub end: End,
+    /// Whether an assumption of the program's does not hold in it: it shows nothing.
+    pub dropped: bool,
     /// Of the steps that were not seen before. Empty unless symmetry is looked for.
     pub footprints: Footprints,
     /// The threads' memory, if the plan asked for it.

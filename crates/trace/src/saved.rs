@@ -296,7 +296,7 @@ saved!(ThreadMemory { thread, local, stack, blocks });
 saved!(Fence { thread, order, first, last, several });
 saved!(Footprint { accesses_end, locals_end, blocks_end, memory_end, fences_end, identified, result });
 saved!(Footprints { first, steps, accesses, locals, blocks, memory, fences });
-saved!(Execution { steps, pending, end, footprints, memory });
+saved!(Execution { steps, pending, end, dropped, footprints, memory });
 
 #[cfg(test)]
 mod tests {

@@ -36,8 +36,14 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let execution =
-            Execution { steps: vec![], pending: vec![], end: End::Cut, footprints: Default::default(), memory: vec![] };
+        let execution = Execution {
+            steps: vec![],
+            pending: vec![],
+            end: End::Cut,
+            dropped: false,
+            footprints: Default::default(),
+            memory: vec![],
+        };
         Bench { channel: Channel::new(0).unwrap(), trace: Trace::default(), execution }
     }
 

@@ -270,6 +270,8 @@ impl Kind {
                 G::spin,
                 G::spin_locked,
                 G::spin_either,
+                G::retry,
+                G::retry,
                 G::branch,
                 G::branch_plain,
                 G::plain,
@@ -283,6 +285,8 @@ impl Kind {
                 G::spin,
                 G::spin_locked,
                 G::spin_either,
+                G::retry,
+                G::retry,
                 G::branch,
                 G::locked,
                 G::locked_spin,
@@ -842,6 +846,14 @@ impl Generator {
             Instr::SpinEither(one, other, value)
         });
         self.atom(code);
+    }
+
+    fn retry(&mut self, code: &mut Vec<Instr>) {
+        let (r, view) = (self.reg(), self.view());
+        code.push(Instr::Retry(r, view));
+        if self.rng.percent(50) {
+            self.atom_or_plain(code);
+        }
     }
 
     fn spin_locked(&mut self, code: &mut Vec<Instr>) {

@@ -12,7 +12,9 @@ fn uses(instr: Instr) -> (u32, u32) {
     let handle = |h: u8| 1u32 << (8 + h);
     const COUNTER: u32 = 1 << 31;
     match instr {
-        Instr::Load(r, _) | Instr::Add(r, ..) | Instr::Cas(r, ..) | Instr::TryLock(r, _) => (0, reg(r)),
+        Instr::Load(r, _) | Instr::Retry(r, _) | Instr::Add(r, ..) | Instr::Cas(r, ..) | Instr::TryLock(r, _) => {
+            (0, reg(r))
+        }
         Instr::TryRead(r, _) | Instr::TryWrite(r, _) | Instr::TryTake(r, _) | Instr::Value(r, _) => (0, reg(r)),
         Instr::WaitLimit(_, _, r) | Instr::Barrier(_, r) => (0, reg(r)),
         Instr::PlainLoad(r, _) | Instr::RawLoad(r, _) | Instr::Choose(r, _) => (0, reg(r)),
@@ -127,7 +129,7 @@ pub fn state(state: &State, table: &Table, t: usize) -> LocalState {
         Phase::Futex(_, true) => 7,
         Phase::Ending | Phase::WokenFirst(_) => 8,
     };
-    (thread.loops, thread.vain, thread.turn, phase).hash(&mut hasher);
+    (thread.loops, thread.vain, thread.turn, thread.loaded, phase).hash(&mut hasher);
     // What it is told when it is woken is known already.
     if let (Phase::Woken | Phase::Released, Some(Instr::WaitLimit(_, _, r) | Instr::Barrier(_, r))) =
         (thread.phase, table.instr(thread.code, thread.pc))

@@ -53,6 +53,11 @@ pub struct Thread {
     pub turn: u8,
     /// In which looks of its turn it has looked at something plain as well, for the first time since it last released anything.
     pub touched: Unseen<u8>,
+    /// Before which looks it has been since it began, as bits, and whether it stands before one of these again.
+    been: Unseen<u8>,
+    round: Unseen<bool>,
+    /// What it has loaded and is about to exchange.
+    pub loaded: i8,
     /// Whether it shall be cancelled, see `lives.rs`.
     pub cancel: u8,
     pub clock: Clock,
@@ -196,6 +201,9 @@ impl Thread {
             handles,
             loops: 0,
             vain: 0,
+            been: Unseen(0),
+            round: Unseen(false),
+            loaded: 0,
             turn: 0,
             touched: Unseen(0),
             cancel: 0,
@@ -277,6 +285,10 @@ impl State {
             Instr::Store(view, _) | Instr::StoreReg(view, _) => view_op(OpKind::AtomicStore, view),
             Instr::Add(_, view, _) => view_op(OpKind::AtomicRmw, view),
             Instr::Cas(_, view, ..) | Instr::SpinLock(view) => view_op(OpKind::AtomicCas, view),
+            Instr::Retry(_, view) => {
+                let kind = if self.threads[t].turn == 0 { OpKind::AtomicLoad } else { OpKind::AtomicCas };
+                view_op(kind, view)
+            }
             Instr::Spin(view, _) | Instr::SpinPlain(view, ..) => view_op(OpKind::AtomicLoad, view),
             Instr::SpinEither(one, other, _) | Instr::SpinEitherPlain(one, other, ..) => {
                 view_op(OpKind::AtomicLoad, if self.threads[t].turn == 0 { one } else { other })
@@ -329,7 +341,7 @@ impl State {
             (Phase::Limited | Phase::Released | Phase::Futex(_, true) | Phase::FutexWoken, _) => true,
             (Phase::Woken, _) => self.mutexes[wait_mutex(instr) as usize].owner == NOBODY,
             (_, Instr::Spin(..) | Instr::SpinPlain(..) | Instr::SpinLock(_)) => self.threads[t].vain == 0,
-            (_, Instr::SpinEither(..) | Instr::SpinEitherPlain(..)) => self.threads[t].vain != 0b11,
+            (_, Instr::SpinEither(..) | Instr::SpinEitherPlain(..) | Instr::Retry(..)) => self.threads[t].vain != 0b11,
             (_, Instr::Lock(m)) => self.mutexes[m as usize].owner == NOBODY,
             (_, Instr::Once(o, _)) => self.onces[o as usize].0 != OnceState::Running,
             // An error may stop a thread before a join that names nobody.
@@ -425,6 +437,11 @@ impl State {
         self.threads[t].vain != 0 && !self.enabled(program, t)
     }
 
+    /// Whether the thread has just come round to where it was, having changed nothing, be it that what it looked at has been written since.
+    pub fn comes_round(&self, t: usize) -> bool {
+        self.threads[t].round.0
+    }
+
     fn wake_spinners(&mut self, program: &Program, write: &Op) {
         for t in 0..self.threads.len() {
             let views = self.instr(program, t).map_or([None, None], Instr::spins_on);
@@ -490,6 +507,27 @@ impl State {
             Instr::SpinEither(one, other, value) => {
                 let view = if self.threads[t].turn == 0 { one } else { other };
                 (self.spin(t, view, value, true, pending), None)
+            }
+            Instr::Retry(_, view) if self.threads[t].turn == 0 => {
+                self.acquire(t, view);
+                self.threads[t].loaded = self.digest(view);
+                self.spun(t, false, true);
+                // It never waits: what it has loaded may still be there.
+                self.threads[t].vain = 0;
+                (pending, None)
+            }
+            Instr::Retry(r, view) => {
+                let (before, loaded) = (self.threads[t].regs, self.threads[t].loaded);
+                let op = self.atomic(t, Instr::Cas(3, view, loaded, loaded.wrapping_add(1)), pending);
+                self.threads[t].regs = before;
+                let done = op.kind == OpKind::AtomicRmw;
+                if done {
+                    self.threads[t].regs[r as usize] = loaded;
+                }
+                self.threads[t].loaded = 0;
+                self.spun(t, done, true);
+                self.threads[t].vain = 0;
+                (op, None)
             }
             Instr::SpinLock(view) => {
                 // A turn in vain leaves nothing behind.
@@ -633,10 +671,13 @@ impl State {
         let thread = &mut self.threads[t];
         if done {
             (thread.vain, thread.turn, thread.touched.0) = (0, 0, 0);
+            (thread.been.0, thread.round.0) = (0, false);
             thread.pc += 1;
         } else {
             thread.vain |= 1 << thread.turn;
+            thread.been.0 |= 1 << thread.turn;
             thread.turn ^= either as u8;
+            thread.round.0 = thread.been.0 & 1 << thread.turn != 0;
         }
     }
 

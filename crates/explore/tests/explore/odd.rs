@@ -36,6 +36,7 @@ fn random_execution(rng: &mut Rng, plan: &Plan, length: usize, threads: usize) -
         steps,
         pending,
         end: [End::Complete, End::Cut, End::SleepBlocked][rng.below(3)],
+        dropped: false,
         footprints: Default::default(),
         memory: Vec::new(),
     }
@@ -80,6 +81,7 @@ fn empty_executions_end_the_search() {
         steps: Vec::new(),
         pending: Vec::new(),
         end: End::Cut,
+        dropped: false,
         footprints: Default::default(),
         memory: vec![],
     };
@@ -108,6 +110,7 @@ fn run_script(script: &[Op], plan: &Plan) -> Execution {
         steps,
         pending,
         end: if left.is_empty() { End::Complete } else { End::SleepBlocked },
+        dropped: false,
         footprints: Default::default(),
         memory: Vec::new(),
     }

@@ -72,6 +72,8 @@ pub enum Instr {
     SpinEitherPlain(View, View, i8, u8),
     /// Tries to exchange 0 for 1 until that succeeds.
     SpinLock(View),
+    /// Loads, and adds one if it is still what was loaded, until that succeeds. The register gets what was loaded.
+    Retry(u8, View),
     /// Invisible.
     PlainLoad(u8, u8),
     PlainStore(u8, i8),
@@ -167,6 +169,7 @@ impl Instr {
     pub fn spins_on(self) -> [Option<View>; 2] {
         match self {
             Instr::Spin(view, _) | Instr::SpinPlain(view, ..) | Instr::SpinLock(view) => [Some(view), None],
+            Instr::Retry(_, view) => [Some(view), Some(view)],
             Instr::SpinEither(one, other, _) | Instr::SpinEitherPlain(one, other, ..) => [Some(one), Some(other)],
             _ => [None, None],
         }

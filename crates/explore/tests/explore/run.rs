@@ -154,7 +154,7 @@ pub fn run_with(program: &Program, table: &Table, plan: &Plan) -> (Execution, Op
         }
         let may_stop = run.next.is_empty() && run.state.threads[choice.thread.index()].touched.0 == 0;
         let in_vain = plan.stops_in_vain && position + 1 >= plan.choices.len() && may_stop;
-        if in_vain && run.state.spins(program, choice.thread.index()) {
+        if in_vain && run.state.comes_round(choice.thread.index()) {
             return run.end(End::InVain, None);
         }
     }
@@ -166,7 +166,7 @@ pub fn has_turn_in_vain(program: &Program, execution: &Execution) -> bool {
     execution.steps.iter().any(|step| {
         let t = step.thread.index();
         state.step(program, t, step.alternative);
-        state.spins(program, t)
+        state.comes_round(t)
     })
 }
 
@@ -300,7 +300,8 @@ impl Run<'_> {
             Some(PendingOp { thread: ThreadId(t as u16), op, enabled })
         };
         let pending = (0..self.state.threads.len()).filter_map(pending_of).collect();
-        (Execution { steps: self.steps, pending, end, footprints: self.footprints, memory: Vec::new() }, outcome)
+        let footprints = self.footprints;
+        (Execution { steps: self.steps, pending, end, dropped: false, footprints, memory: Vec::new() }, outcome)
     }
 }
 
