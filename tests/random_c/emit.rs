@@ -127,6 +127,10 @@ fn statement(instruction: Instruction, program: usize, thread: usize, twins: Opt
         Instruction::CompareExchange { register, variable, expected, new } => format!(
             "expected = {expected}; r[{register}] = atomic_compare_exchange_strong(&A[{variable}], &expected, {new});"
         ),
+        Instruction::CompareAdd { register, variable, value } => format!(
+            "expected = r[{register}]; \
+             r[{register}] = atomic_compare_exchange_strong(&A[{variable}], &expected, expected + {value});"
+        ),
         Instruction::Lock(m) => format!("pthread_mutex_lock(&M[{m}]);"),
         Instruction::Unlock(m) => format!("pthread_mutex_unlock(&M[{m}]);"),
         Instruction::TryLock { mutex, if_taken } => {

@@ -57,6 +57,12 @@ pub enum Instruction {
         expected: i32,
         new: i32,
     },
+    /// Adds to the atomic variable if that is what the register says; register = whether it was
+    CompareAdd {
+        register: usize,
+        variable: usize,
+        value: i32,
+    },
     Lock(usize),
     Unlock(usize),
     TryLock {

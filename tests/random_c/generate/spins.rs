@@ -6,8 +6,9 @@ use crate::program::*;
 impl Generator<'_> {
     pub(super) fn spinning(&mut self, depth: usize) {
         let register = self.register();
-        match self.random.below(6) {
+        match self.random.below(8) {
             0..=2 => self.wait_for_value(register),
+            6 | 7 => self.retry(register),
             3 if !self.held[1] => self.test_and_set(register, depth),
             4 if !self.held[0] => self.try_again(depth),
             _ => self.give(),
@@ -25,6 +26,15 @@ impl Generator<'_> {
         let again = self.code.len();
         self.code.push(Instruction::Load { register, variable, order });
         self.turn(again, register, value);
+    }
+
+    /// Exchanges what it has loaded, until nobody has come in between.
+    fn retry(&mut self, register: usize) {
+        let (variable, value, order) = (self.random.below(2), 1 + self.small(), self.order());
+        let again = self.code.len();
+        self.code.push(Instruction::Load { register, variable, order });
+        self.code.push(Instruction::CompareAdd { register, variable, value });
+        self.turn(again, register, 1);
     }
 
     /// Goes back to `again`, after a turn of some kind, until the register has the value.

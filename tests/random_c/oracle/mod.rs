@@ -277,6 +277,15 @@ fn atomic(state: &mut State, thread: usize, instruction: Instruction) {
                 publish(state, thread, variable, Order::Strong);
             }
         }
+        Instruction::CompareAdd { register, variable, value } => {
+            let expected = state.threads[thread].registers[register];
+            let succeeds = load(state, thread, variable, Order::Strong) == expected;
+            state.threads[thread].registers[register] = i32::from(succeeds);
+            if succeeds {
+                state.atomics[variable] = expected + value;
+                publish(state, thread, variable, Order::Strong);
+            }
+        }
         other => unreachable!("{other:?} is no atomic access"),
     }
 }
