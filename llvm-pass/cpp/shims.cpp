@@ -72,6 +72,19 @@ LLVMBasicBlockRef sd_split_normal_edge(LLVMValueRef Invoke) {
   return wrap(To->getSinglePredecessor() ? To : SplitEdge(I->getParent(), To));
 }
 
+// Makes a block of its own of what begins with an instruction.
+LLVMBasicBlockRef sd_split_before(LLVMValueRef I) {
+  auto *Inst = cast<Instruction>(unwrap(I));
+  return wrap(Inst->getParent()->splitBasicBlock(Inst));
+}
+
+// Has a branch go elsewhere.
+void sd_redirect(LLVMValueRef Branch, unsigned Successor, LLVMBasicBlockRef Target) {
+  auto *I = cast<Instruction>(unwrap(Branch));
+  I->getSuccessor(Successor)->removePredecessor(I->getParent(), /*KeepOneInputPHIs=*/true);
+  I->setSuccessor(Successor, unwrap(Target));
+}
+
 void sd_append_to_used(LLVMModuleRef M, LLVMValueRef Global) {
   appendToUsed(*unwrap(M), {cast<GlobalValue>(unwrap(Global))});
 }

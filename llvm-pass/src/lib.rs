@@ -47,6 +47,7 @@ mod locations;
 mod loops;
 mod names;
 mod plan;
+mod retry;
 mod shims;
 mod sites;
 mod slots;

@@ -128,6 +128,14 @@ impl LocalTable {
     }
 }
 
+/// The function's variables that are only loaded and stored whole, and of what type they are.
+pub fn scalars(module: Module, function: Value) -> HashMap<Value, Type> {
+    let private = Private::of(function);
+    let objects = stack_objects(function).into_iter().filter(|o| o.is(Opcode::LLVMAlloca));
+    let scalars = objects.filter(|o| describe(module, function, *o, &private).kind == ObjectKind::Scalar);
+    scalars.map(|o| (o, Type(llvm!(LLVMGetAllocatedType(o.0))))).collect()
+}
+
 fn has_result(ty: Type) -> bool {
     ty.kind() != LLVMTypeKind::LLVMVoidTypeKind
 }

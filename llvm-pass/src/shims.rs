@@ -26,6 +26,8 @@ unsafe extern "C" {
     fn sd_set_pure(call: LLVMValueRef);
     fn sd_first_insertion_point(block: LLVMBasicBlockRef) -> LLVMValueRef;
     fn sd_split_normal_edge(invoke: LLVMValueRef) -> LLVMBasicBlockRef;
+    fn sd_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
+    fn sd_redirect(branch: LLVMValueRef, successor: u32, target: LLVMBasicBlockRef);
     fn sd_append_to_used(module: LLVMModuleRef, global: LLVMValueRef);
     fn sd_append_to_compiler_used(module: LLVMModuleRef, globals: *const LLVMValueRef, count: usize);
     fn sd_append_to_constructors(module: LLVMModuleRef, function: LLVMValueRef, priority: i32);
@@ -88,6 +90,16 @@ pub fn first_insertion_point(block: Block) -> Option<Value> {
 /// A block that is reached only when the invoke has returned; made if there is none.
 pub fn split_normal_edge(invoke: Value) -> Block {
     Block(llvm!(sd_split_normal_edge(invoke.0)))
+}
+
+/// Makes a block of its own of what begins with an instruction.
+pub fn split_before(instruction: Value) -> Block {
+    Block(llvm!(sd_split_before(instruction.0)))
+}
+
+/// Has a branch go elsewhere. Where it went before phis lose the value from there.
+pub fn redirect(branch: Value, successor: u32, target: Block) {
+    llvm!(sd_redirect(branch.0, successor, target.0));
 }
 
 pub fn append_to_used(module: Module, global: Value) {

@@ -20,6 +20,7 @@ use crate::locals::LocalTable;
 use crate::locations::Locations;
 use crate::loops::Callees;
 use crate::plan::Plan;
+use crate::retry;
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::{self, Slots};
 use crate::tables::{self, Tables};
@@ -100,6 +101,7 @@ impl Stage {
     }
 
     fn instrument(&mut self, function: Value, locations: &Locations) {
+        retry::go_back_to_loads(self.emit.module, function);
         let plan = Plan::make(self.emit.module, &mut self.sites, &mut self.callees, function, locations);
         if plan.is_empty() {
             return;
