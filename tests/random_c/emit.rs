@@ -72,8 +72,8 @@ impl Batch {
 
     fn thread(&mut self, program: usize, thread: usize, code: &[Instruction], twins: Option<Given>) {
         self.line(&format!("static void *program_{program}_{thread}(void *unused)\n{{"));
-        self.line("    int r[2] = {0, 0}, expected = 0;\n    unsigned h = 0;");
-        self.line("    (void)r; (void)expected; (void)h;");
+        self.line("    int r[2] = {0, 0}, expected = 0, old = 0;\n    unsigned h = 0;");
+        self.line("    (void)r; (void)expected; (void)old; (void)h;");
         self.line(take_given(thread, twins));
         for (at, instruction) in code.iter().enumerate() {
             if matches!(instruction, Instruction::Assert { .. }) {
@@ -131,6 +131,16 @@ fn statement(instruction: Instruction, program: usize, thread: usize, twins: Opt
             "expected = r[{register}]; \
              r[{register}] = atomic_compare_exchange_strong(&A[{variable}], &expected, expected + {value});"
         ),
+        Instruction::LoadKept { variable, order: o } => {
+            format!("old = atomic_load_explicit(&A[{variable}], {});", order(o, "acquire"))
+        }
+        Instruction::AddToKept { register, variable, value, counts } => {
+            let failed = if counts { format!("r[{}]++", 1 - register) } else { String::new() };
+            format!(
+                "while (!atomic_compare_exchange_strong(&A[{variable}], &old, old + {value})) {{ {failed}; }} \
+                 r[{register}] = old;"
+            )
+        }
         Instruction::Lock(m) => format!("pthread_mutex_lock(&M[{m}]);"),
         Instruction::Unlock(m) => format!("pthread_mutex_unlock(&M[{m}]);"),
         Instruction::TryLock { mutex, if_taken } => {

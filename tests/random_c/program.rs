@@ -63,6 +63,19 @@ pub enum Instruction {
         variable: usize,
         value: i32,
     },
+    /// What a thread keeps for the next instruction = atomic variable
+    LoadKept {
+        variable: usize,
+        order: Order,
+    },
+    /// Adds to the atomic variable if that is what is kept; if not keeps what it is and tries again. The register gets what was kept.
+    /// `counts`: the other register counts how often it failed.
+    AddToKept {
+        register: usize,
+        variable: usize,
+        value: i32,
+        counts: bool,
+    },
     Lock(usize),
     Unlock(usize),
     TryLock {

@@ -8,7 +8,8 @@ impl Generator<'_> {
         let register = self.register();
         match self.random.below(8) {
             0..=2 => self.wait_for_value(register),
-            6 | 7 => self.retry(register),
+            6 => self.retry(register),
+            7 => self.retry_kept(register),
             3 if !self.held[1] => self.test_and_set(register, depth),
             4 if !self.held[0] => self.try_again(depth),
             _ => self.give(),
@@ -35,6 +36,14 @@ impl Generator<'_> {
         self.code.push(Instruction::Load { register, variable, order });
         self.code.push(Instruction::CompareAdd { register, variable, value });
         self.turn(again, register, 1);
+    }
+
+    /// The same with what a failed exchange has found.
+    fn retry_kept(&mut self, register: usize) {
+        let (variable, value, counts) = (self.random.below(2), 1 + self.small(), self.random.one_in(5));
+        let order = if self.random.one_in(4) { self.order() } else { Order::Strong };
+        self.code.push(Instruction::LoadKept { variable, order });
+        self.code.push(Instruction::AddToKept { register, variable, value, counts });
     }
 
     /// Goes back to `again`, after a turn of some kind, until the register has the value.

@@ -16,6 +16,7 @@ struct Thread {
     ended: bool,
     at: usize,
     registers: [i32; REGISTERS],
+    kept: i32,
     hash: u32,
     clock: Clock,
     /// What its relaxed stores release: its clock at its last fence.
@@ -60,6 +61,7 @@ fn initial() -> State {
         ended: false,
         at: 0,
         registers: [0; REGISTERS],
+        kept: 0,
         hash: 0,
         clock: clocks(t),
         fenced: [0; THREADS],
@@ -284,6 +286,23 @@ fn atomic(state: &mut State, thread: usize, instruction: Instruction) {
             if succeeds {
                 state.atomics[variable] = expected + value;
                 publish(state, thread, variable, Order::Strong);
+            }
+        }
+        Instruction::LoadKept { variable, order } => {
+            state.threads[thread].kept = load(state, thread, variable, order);
+        }
+        Instruction::AddToKept { register, variable, value, counts } => {
+            let found = load(state, thread, variable, Order::Strong);
+            if found == state.threads[thread].kept {
+                state.atomics[variable] = found + value;
+                publish(state, thread, variable, Order::Strong);
+                state.threads[thread].registers[register] = found;
+                state.threads[thread].kept = 0;
+            } else {
+                let me = &mut state.threads[thread];
+                me.registers[1 - register] += i32::from(counts);
+                me.kept = found;
+                me.at -= 1;
             }
         }
         other => unreachable!("{other:?} is no atomic access"),
