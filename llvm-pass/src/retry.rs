@@ -84,6 +84,8 @@ struct Way<'a> {
     loaded_first: HashSet<Value>,
     instructions: Vec<Value>,
     blocks: Vec<Block>,
+    /// What the phis on the way take over.
+    taken_over: HashMap<Value, Value>,
 }
 
 impl<'a> Way<'a> {
@@ -95,6 +97,7 @@ impl<'a> Way<'a> {
             loaded_first: HashSet::new(),
             instructions: Vec::new(),
             blocks: Vec::new(),
+            taken_over: HashMap::new(),
         }
     }
 
@@ -120,16 +123,21 @@ impl<'a> Way<'a> {
                 Step::On => instruction.next(),
                 Step::To(block) => {
                     self.blocks.push(block);
-                    let known: Vec<(Value, Known)> = phis(block)
-                        .map(|phi| (phi, incoming(phi, instruction.block()).map_or(Known::Derived, |v| self.of(v))))
-                        .collect();
-                    self.known.extend(known);
+                    self.take_over(instruction.block(), block);
                     block.instructions().into_iter().find(|i| !i.is(Opcode::LLVMPHI))
                 }
                 Step::No => return false,
             };
         }
         false
+    }
+
+    /// The way goes from one block to another.
+    fn take_over(&mut self, from: Block, to: Block) {
+        let values: Vec<(Value, Value)> = phis(to).filter_map(|phi| Some((phi, incoming(phi, from)?))).collect();
+        let known: Vec<(Value, Known)> = values.iter().map(|&(phi, value)| (phi, self.of(value))).collect();
+        self.known.extend(known);
+        self.taken_over.extend(values);
     }
 
     fn step(&mut self, instruction: Value) -> Step {
@@ -275,9 +283,13 @@ impl<'a> Exchange<'a> {
         let stays = |user: Value| only_first.contains(&user) || user.is(Opcode::LLVMPHI) && found_by_both(user);
         let mut before = first.known.iter().filter(|(value, _)| !again.contains(value) && !value.is(Opcode::LLVMPHI));
         let local = before.all(|(value, known)| !is_derived(*known) || value.users().into_iter().all(stays));
-        // What one takes over from what was found the other does as well.
-        let phis = self.again.blocks.iter().flat_map(|b| phis(*b));
-        let taken_over = phis.into_iter().all(|phi| self.again.of(phi) != Known::Found || found_by_both(phi));
+        // Where the two ways meet, both take over what was found, or both the same.
+        let same = |phi: Value| match (self.again.taken_over.get(&phi), first.taken_over.get(&phi)) {
+            (Some(again), Some(first)) => again == first || *again == phi,
+            _ => false,
+        };
+        let meeting = self.again.blocks.iter().filter(|b| first.blocks.contains(b)).flat_map(|b| phis(*b));
+        let taken_over = meeting.into_iter().all(|phi| found_by_both(phi) || same(phi));
         // Variables hold what they hold after the other way, or nobody looks at them.
         let stored = first.stored.iter().all(|(variable, known)| match self.again.stored.get(variable) {
             Some(Known::Found) => *known == Known::Found,
@@ -328,11 +340,7 @@ impl Way<'_> {
     /// Whether the next turn has nothing of this one but what was found.
     fn takes_over_only_what_was_found(&self) -> bool {
         let stored_later = self.loaded_first.iter().any(|variable| self.stored.contains_key(variable));
-        let phis = || self.blocks.iter().flat_map(|b| phis(*b));
-        let inside: HashSet<Value> = self.instructions.iter().copied().chain(phis()).collect();
-        let found_or_constant =
-            |phi: Value| self.of(phi) == Known::Found || !phi.operands().iter().any(|o| inside.contains(o));
-        !stored_later && phis().all(found_or_constant)
+        !stored_later
     }
 }
 

@@ -72,8 +72,8 @@ impl Batch {
 
     fn thread(&mut self, program: usize, thread: usize, code: &[Instruction], twins: Option<Given>) {
         self.line(&format!("static void *program_{program}_{thread}(void *unused)\n{{"));
-        self.line("    int r[2] = {0, 0}, expected = 0, old = 0;\n    unsigned h = 0;");
-        self.line("    (void)r; (void)expected; (void)old; (void)h;");
+        self.line("    int r[2] = {0, 0}, expected = 0, old = 0, besides = 0, previous = 0;\n    unsigned h = 0;");
+        self.line("    (void)r; (void)expected; (void)old; (void)besides; (void)previous; (void)h;");
         self.line(take_given(thread, twins));
         for (at, instruction) in code.iter().enumerate() {
             if matches!(instruction, Instruction::Assert { .. }) {
@@ -131,14 +131,21 @@ fn statement(instruction: Instruction, program: usize, thread: usize, twins: Opt
             "expected = r[{register}]; \
              r[{register}] = atomic_compare_exchange_strong(&A[{variable}], &expected, expected + {value});"
         ),
-        Instruction::LoadKept { variable, order: o } => {
-            format!("old = atomic_load_explicit(&A[{variable}], {});", order(o, "acquire"))
+        Instruction::LoadKept { variable, order: o, besides } => {
+            let first = if besides == Besides::First { "old" } else { "0" };
+            format!("old = atomic_load_explicit(&A[{variable}], {}); besides = {first};", order(o, "acquire"))
         }
-        Instruction::AddToKept { register, variable, value, counts } => {
-            let failed = if counts { format!("r[{}]++", 1 - register) } else { String::new() };
+        Instruction::AddToKept { register, variable, value, besides } => {
+            let (before, failed) = match besides {
+                Besides::Nothing | Besides::First => ("", ""),
+                Besides::Failures => ("", "besides++;"),
+                Besides::Failed => ("", "besides = 1;"),
+                Besides::Previous => ("previous = old, ", "besides = previous;"),
+            };
             format!(
-                "while (!atomic_compare_exchange_strong(&A[{variable}], &old, old + {value})) {{ {failed}; }} \
-                 r[{register}] = old;"
+                "while ({before}!atomic_compare_exchange_strong(&A[{variable}], &old, old + {value})) {{ {failed} }} \
+                 r[{register}] = old; r[{}] = besides;",
+                1 - register
             )
         }
         Instruction::Lock(m) => format!("pthread_mutex_lock(&M[{m}]);"),

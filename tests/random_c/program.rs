@@ -67,14 +67,15 @@ pub enum Instruction {
     LoadKept {
         variable: usize,
         order: Order,
+        besides: Besides,
     },
-    /// Adds to the atomic variable if that is what is kept; if not keeps what it is and tries again. The register gets what was kept.
-    /// `counts`: the other register counts how often it failed.
+    /// Adds to the atomic variable if that is what is kept; if not keeps what it is and tries again. The register gets what was kept,
+    /// and the other one what is kept besides.
     AddToKept {
         register: usize,
         variable: usize,
         value: i32,
-        counts: bool,
+        besides: Besides,
     },
     Lock(usize),
     Unlock(usize),
@@ -147,6 +148,24 @@ pub enum Instruction {
     ExitHash,
     /// Ends the thread.
     Return,
+}
+
+/// What a thread keeps besides what it has found, in a loop that exchanges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Besides {
+    Nothing,
+    /// How often it failed.
+    Failures,
+    /// Whether it did.
+    Failed,
+    /// What it found the first time, or before the last failure.
+    First,
+    Previous,
+}
+
+impl Besides {
+    pub const ALL: [Besides; 5] =
+        [Besides::Nothing, Besides::Failures, Besides::Failed, Besides::First, Besides::Previous];
 }
 
 impl Instruction {

@@ -40,10 +40,11 @@ impl Generator<'_> {
 
     /// The same with what a failed exchange has found.
     fn retry_kept(&mut self, register: usize) {
-        let (variable, value, counts) = (self.random.below(2), 1 + self.small(), self.random.one_in(5));
+        let (variable, value) = (self.random.below(2), 1 + self.small());
+        let besides = if self.random.one_in(2) { Besides::Nothing } else { Besides::ALL[self.random.below(5)] };
         let order = if self.random.one_in(4) { self.order() } else { Order::Strong };
-        self.code.push(Instruction::LoadKept { variable, order });
-        self.code.push(Instruction::AddToKept { register, variable, value, counts });
+        self.code.push(Instruction::LoadKept { variable, order, besides });
+        self.code.push(Instruction::AddToKept { register, variable, value, besides });
     }
 
     /// Goes back to `again`, after a turn of some kind, until the register has the value.

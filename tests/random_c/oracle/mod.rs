@@ -16,7 +16,7 @@ struct Thread {
     ended: bool,
     at: usize,
     registers: [i32; REGISTERS],
-    kept: i32,
+    kept: [i32; 2],
     hash: u32,
     clock: Clock,
     /// What its relaxed stores release: its clock at its last fence.
@@ -61,7 +61,7 @@ fn initial() -> State {
         ended: false,
         at: 0,
         registers: [0; REGISTERS],
-        kept: 0,
+        kept: [0; 2],
         hash: 0,
         clock: clocks(t),
         fenced: [0; THREADS],
@@ -288,20 +288,27 @@ fn atomic(state: &mut State, thread: usize, instruction: Instruction) {
                 publish(state, thread, variable, Order::Strong);
             }
         }
-        Instruction::LoadKept { variable, order } => {
-            state.threads[thread].kept = load(state, thread, variable, order);
+        Instruction::LoadKept { variable, order, besides } => {
+            let found = load(state, thread, variable, order);
+            state.threads[thread].kept = [found, if besides == Besides::First { found } else { 0 }];
         }
-        Instruction::AddToKept { register, variable, value, counts } => {
+        Instruction::AddToKept { register, variable, value, besides } => {
             let found = load(state, thread, variable, Order::Strong);
-            if found == state.threads[thread].kept {
+            if found == state.threads[thread].kept[0] {
                 state.atomics[variable] = found + value;
                 publish(state, thread, variable, Order::Strong);
+                let [_, other] = std::mem::take(&mut state.threads[thread].kept);
                 state.threads[thread].registers[register] = found;
-                state.threads[thread].kept = 0;
+                state.threads[thread].registers[1 - register] = other;
             } else {
                 let me = &mut state.threads[thread];
-                me.registers[1 - register] += i32::from(counts);
-                me.kept = found;
+                match besides {
+                    Besides::Nothing | Besides::First => {}
+                    Besides::Failures => me.kept[1] += 1,
+                    Besides::Failed => me.kept[1] = 1,
+                    Besides::Previous => me.kept[1] = me.kept[0],
+                }
+                me.kept[0] = found;
                 me.at -= 1;
             }
         }
