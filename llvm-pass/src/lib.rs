@@ -10,7 +10,7 @@
 //! The layout of what it emits is `symdpor_abi::module`. Without the runtime the hooks are no-ops of the module's own,
 //! and the program behaves as if the pass had not been there.
 //!
-//! What one function goes through in the second stage: [`plan`] decides where hooks go ([`access`] knows what an
+//! What one function goes through in the second stage: [`retry`] has loops that exchange go back to their load, [`plan`] decides where hooks go ([`access`] knows what an
 //! instruction touches, [`escape`] what nobody else can see, [`loops`] which cycles need a hook of their own),
 //! [`liveness`] and [`slots`] what its frames hold, [`digest`] records its code, and only then is anything changed
 //! ([`hooks`], [`frames`]). [`sites`] and [`tables`] collect what the module says about itself.
