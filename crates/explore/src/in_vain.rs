@@ -6,8 +6,9 @@
 //! as ever, then the thread sleeps until something depends on what it looked at, and another goes first.
 //!
 //! Unlike a lock's, whether such a step can be done is only known once it has been tried. A state from which nothing else
-//! can be done is the end of an execution; whether it is a livelock is found out by letting the threads take their turns. (One that
-//! stands in the midst of its turn may get on after all, if what it looked at first has changed meanwhile.)
+//! can be done is the end of an execution; whether it is a livelock is found out by letting the threads take their turns. One whose turn is
+//! outdated gets on after all, since what it looked at first has changed meanwhile: then it is no end but a redundant execution, which
+//! without that turn is run elsewhere.
 
 use crate::reduction::{Reduction, Strategy, Waiting};
 use symdpor_trace::{End, Execution, Plan, ThreadId};
