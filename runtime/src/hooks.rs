@@ -33,8 +33,13 @@ extern "C" fn store_range_work(address: usize, len: usize, site: usize) {
     }
 }
 
-/// A hook of a plain access: goes straight on to its work unless some thread may be spinning; then the stack is wiped
-/// afterwards, see [`spin::WIPED`].
+/// Whether what the running thread's stack holds is going to be compared.
+extern "C" fn is_idle() -> bool {
+    spin::is_idle() || crate::limits::watches()
+}
+
+/// A hook of a plain access: goes straight on to its work unless some thread may be spinning; if it is the running one the stack is
+/// wiped afterwards, see [`spin::WIPED`].
 macro_rules! plain_hook {
     ($name:ident, $work:ident) => {
         #[unsafe(naked)]
@@ -46,13 +51,18 @@ macro_rules! plain_hook {
                 "sub rsp, 8",
                 ".cfi_adjust_cfa_offset 8",
                 "call {work}",
+                "call {idle_now}",
+                "test al, al",
+                "jz 2f",
                 "lea rdi, [rsp - {wiped}]",
                 "mov ecx, {wiped} / 8",
                 "xor eax, eax",
                 "rep stosq",
+                "2:",
                 "add rsp, 8",
                 "ret",
                 ".cfi_endproc",
+                idle_now = sym is_idle,
                 exec = sym exec::EXEC,
                 idle = const core::mem::offset_of!(exec::Exec, idle_threads),
                 work = sym $work,

@@ -101,6 +101,14 @@ fn start() {
     }
 }
 
+/// So much has changed that it is no state of before: threads have to try in vain anew until it is worth looking out. A thread that
+/// computes for long would otherwise pay for each of its accesses.
+#[cold]
+fn stop() {
+    reset();
+    exec::get().idle_threads -= 1;
+}
+
 /// Memory of the program is about to be written to.
 #[inline(always)]
 pub fn store(address: usize, len: usize) {
@@ -114,7 +122,9 @@ pub fn store(address: usize, len: usize) {
 #[cold]
 fn note_store(address: usize, len: usize) {
     for granule in (address & !7..address + len).step_by(8) {
-        add(granule, u64::MAX);
+        if LOOKOUT.get().on {
+            add(granule, u64::MAX);
+        }
     }
 }
 
@@ -122,6 +132,8 @@ fn note_store(address: usize, len: usize) {
 pub fn mutex(address: usize) {
     if LOOKOUT.get().on {
         add(address & !7, u64::MAX);
+    }
+    if LOOKOUT.get().on {
         add((address & !7) + 8, u32::MAX as u64);
     }
 }
@@ -132,7 +144,7 @@ fn add(granule: usize, mask: u64) {
         return;
     }
     if lookout.write_count == MOST_WRITES {
-        begin();
+        return stop();
     }
     lookout.writes[lookout.write_count] = (granule, mask, content(granule) & mask);
     lookout.write_count += 1;

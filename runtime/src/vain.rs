@@ -62,7 +62,10 @@ pub fn next(enabled: &ThreadBits, words: usize) -> Option<u16> {
 #[inline]
 pub fn accessed(address: usize, len: usize, writes: bool) {
     let exec = exec::get();
-    if exec.idle_threads != 0 && !(races::is_on() && races::detector().has_made(exec.current, address, len, writes)) {
+    if exec.idle_threads != 0
+        && spin::is_idle()
+        && !(races::is_on() && races::detector().has_made(exec.current, address, len, writes))
+    {
         spin::touched();
     }
     if exec.any_in_vain && !channel::says(options::VISIBLE_ALL) {
