@@ -55,7 +55,7 @@ pub struct Spin {
     /// Local states at the operations since the last change. Of the first ones what was read has been written by others.
     seen: [u64; MAX_SEEN],
     outdated_count: u8,
-    /// Whether it stands before an operation in one of the outdated states.
+    /// Whether it stands before an operation in a state that it has been in.
     is_round: bool,
     /// What was read since then: address, length. If only the first is there and nothing, it is what others have written to.
     reads: [(usize, usize); MAX_READS],
@@ -218,7 +218,7 @@ pub fn turn_is_pure(number: u16) -> bool {
 /// The running thread's operation only read.
 pub fn read(address: usize, len: usize) {
     let spin = mine();
-    spin.here = 0;
+    (spin.here, spin.is_round) = (0, false);
     if spin.reads().contains(&(address, len)) {
         return;
     }
