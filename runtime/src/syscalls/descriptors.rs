@@ -51,7 +51,9 @@ struct Saved {
     offset: Option<usize>,
 }
 
-struct Bits([u64; LIMIT / 64]);
+/// A set of descriptors.
+#[derive(Clone, Copy)]
+pub struct Bits([u64; LIMIT / 64]);
 
 impl Bits {
     const fn new() -> Bits {
@@ -66,12 +68,17 @@ impl Bits {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
-    fn remove(&mut self, index: usize) {
+    pub fn remove(&mut self, index: usize) {
         self.0[index / 64] &= !(1 << (index % 64));
     }
 
+    fn union(mut self, other: Bits) -> Bits {
+        self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word |= other);
+        self
+    }
+
     /// Removes the lowest member and returns it.
-    fn pop(&mut self) -> Option<usize> {
+    pub fn pop(&mut self) -> Option<usize> {
         let word = self.0.iter().position(|&w| w != 0)?;
         let bit = self.0[word].trailing_zeros() as usize;
         self.0[word] &= self.0[word] - 1;
@@ -82,6 +89,10 @@ impl Bits {
 struct Table {
     kinds: [Kind; LIMIT],
     saved: [Saved; LIMIT],
+    /// Open when the snapshot was taken.
+    at_start: Bits,
+    /// Of those, the ones whose offset can be moved.
+    movable: Bits,
     /// Duplicates that the program must not see.
     hidden: Bits,
     /// Opened, closed or replaced in this execution.
@@ -101,6 +112,8 @@ static TABLE: Global<Table> = Global::new(Table {
         kinds
     },
     saved: [Saved { open: false, close_on_exec: false, kind: Kind::Unknown, backup: 0, offset: None }; LIMIT],
+    at_start: Bits::new(),
+    movable: Bits::new(),
     hidden: Bits::new(),
     touched: Bits::new(),
     passing: Bits::new(),
@@ -121,6 +134,20 @@ pub fn number(argument: usize) -> usize {
 pub fn is_open(fd: usize) -> bool {
     const F_GETFD: usize = 1;
     !is_hidden(fd) && real(nr::fcntl, [fd, F_GETFD, 0, 0, 0, 0]) >= 0
+}
+
+/// The program's descriptors of a file, in ascending order, after the snapshot: whatever is open was so then, or has been
+/// opened since.
+pub fn of_file(file: &Stat) -> Bits {
+    let table = TABLE.get();
+    let mut candidates = table.at_start.union(table.touched);
+    let mut found = Bits::new();
+    while let Some(fd) = candidates.pop() {
+        if !is_hidden(fd) && stat_of(fd).is_ok_and(|s| (s.device, s.inode) == (file.device, file.inode)) {
+            found.insert(fd);
+        }
+    }
+    found
 }
 
 /// What the descriptor stands for, or EBADF.
@@ -330,11 +357,16 @@ fn save(fd: usize) {
     let kind = kind(fd).unwrap_or(Kind::Other);
     let movable = matches!(kind, Kind::Regular | Kind::Directory);
     let offset = movable.then(|| real(nr::lseek, [fd, 0, SEEK_CUR, 0, 0, 0]));
-    let saved = &mut TABLE.get().saved[fd];
+    let table = TABLE.get();
+    let saved = &mut table.saved[fd];
     saved.open = true;
     saved.close_on_exec = real(nr::fcntl, [fd, F_GETFD, 0, 0, 0, 0]) & 1 != 0;
     saved.kind = kind;
     saved.offset = offset.and_then(|o| usize::try_from(o).ok());
+    table.at_start.insert(fd);
+    if saved.offset.is_some() {
+        table.movable.insert(fd);
+    }
 }
 
 pub fn undo() {
@@ -351,7 +383,7 @@ pub fn undo() {
         table.hidden.remove(fd);
     }
     if core::mem::take(&mut table.moved) {
-        restore_offsets(&table.saved);
+        restore_offsets(&table.saved, table.movable);
     }
 }
 
@@ -365,10 +397,10 @@ fn restore(fd: usize, saved: &Saved) {
     }
 }
 
-fn restore_offsets(saved: &[Saved; LIMIT]) {
+fn restore_offsets(saved: &[Saved; LIMIT], mut movable: Bits) {
     const SEEK_SET: usize = 0;
-    for (fd, saved) in saved.iter().enumerate() {
-        if let Some(offset) = saved.offset {
+    while let Some(fd) = movable.pop() {
+        if let Some(offset) = saved[fd].offset {
             real(nr::lseek, [fd, offset, SEEK_SET, 0, 0, 0]);
         }
     }

@@ -1,6 +1,6 @@
 //! The memory files behind what an execution writes.
 
-use super::super::descriptors::{self, LIMIT, Stat, stat_of};
+use super::super::descriptors::{self, Stat, stat_of};
 use super::super::errno::{EACCES, EFBIG};
 use super::super::kernel::{Text, real};
 use super::super::names::nr;
@@ -193,23 +193,20 @@ fn copy(from: usize, len: u64, to: usize) -> Result<(), isize> {
 fn redirect(stat: &Stat, hidden: usize) {
     const F_GETFL: usize = 3;
     const SEEK_SET: usize = 0;
-    let is_same = |fd: usize| {
-        descriptors::is_open(fd) && stat_of(fd).is_ok_and(|s| (s.device, s.inode) == (stat.device, stat.inode))
-    };
     descriptors::moves();
-    for fd in 0..LIMIT {
-        if !is_same(fd) {
-            continue;
-        }
+    let mut all = descriptors::of_file(stat);
+    while let Some(fd) = all.pop() {
         let offset = tell(fd);
         let new = reopen(hidden, real(nr::fcntl, [fd, F_GETFL, 0, 0, 0, 0]) as usize & !0o1000);
         if new < 0 {
             continue;
         }
         real(nr::lseek, [new as usize, offset, SEEK_SET, 0, 0, 0]);
-        for other in fd + 1..LIMIT {
-            if other != new as usize && is_same(other) && shares(fd, other, offset) {
+        let mut others = all;
+        while let Some(other) = others.pop() {
+            if shares(fd, other, offset) {
                 descriptors::replace(new as usize, other);
+                all.remove(other);
             }
         }
         descriptors::replace(new as usize, fd);
