@@ -134,6 +134,8 @@ struct Informed<'a> {
     lanes: Lanes,
     blocks: [(usize, usize); MAX_BLOCKS],
     count: usize,
+    /// It has an address of a block that is not its own, or not known to be.
+    shares: bool,
     /// Where to put the words, if they are asked for.
     record: &'a mut dyn FnMut(&[u64]),
     explain: bool,
@@ -201,11 +203,12 @@ impl Sink for Informed<'_> {
                 Some((index, offset)) => self.add(2, (index as u64) << 32 | offset as u64),
                 None => self.add(4, (address - pool::base(self.number as usize)) as u64),
             }
-        } else if Heap::contains(address)
-            && let Some((index, offset)) = self.block(address)
-        {
+        } else if !Heap::contains(address) {
+            self.add(1, word);
+        } else if let Some((index, offset)) = self.block(address) {
             self.add(3, (index as u64) << 32 | offset as u64);
         } else {
+            self.shares = true;
             self.add(1, word);
         }
     }
@@ -250,6 +253,7 @@ impl Search {
             lanes: Lanes::new(),
             blocks: [(0, 0); MAX_BLOCKS],
             count: 0,
+            shares: false,
             record: &mut *record,
             explain,
             site: 0,
@@ -263,8 +267,9 @@ impl Search {
             return;
         }
         informed.contents();
-        let ([low, high], blocks, count) = (informed.lanes.finish(), informed.blocks, informed.count);
-        record(&[memory::THREAD | (number as u64) << 8 | stack << 24, low, high]);
+        let ([low, high], settled) = (informed.lanes.finish(), !informed.shares as u64);
+        let (blocks, count) = (informed.blocks, informed.count);
+        record(&[memory::THREAD | (number as u64) << 8 | stack << 24 | settled << 25, low, high]);
         for &(start, size) in local::layout().objects().iter().chain(&blocks[..count]) {
             record(&[memory::BLOCK, names::object(start).0, size as u64]);
         }

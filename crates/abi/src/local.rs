@@ -87,8 +87,9 @@ pub mod footprint {
 
 /// Records of memory.
 pub mod memory {
-    /// 1 | thread << 8 | stack << 24; then the hash, the lower half first: what a thread is now, with the blocks that only it has
-    /// by their content, and whether nobody else has an address of its stack.
+    /// 1 | thread << 8 | stack << 24 | settled << 25; then the hash, the lower half first: what a thread is now, with the blocks that
+    /// only it has by their content, whether nobody else has an address of its stack, and whether it has no address of a block that
+    /// others may have too.
     pub const THREAD: u64 = 1;
     /// 2; then the object at its beginning and the length in bytes: a live object on the stack of the thread of
     /// the record before, or a block that only that thread has.

@@ -51,8 +51,17 @@ pub struct ThreadMemory {
     pub local: LocalState,
     /// Nobody else has an address of its stack and its thread-local variables.
     pub stack: bool,
+    /// Only it has all the blocks that its local state leads to: what it has to itself stays as it is until it moves, whatever others forget.
+    pub settled: bool,
     /// The live objects on its stack, and the blocks that only it has, in the order in which its local state leads to them: where, and how many bytes.
     pub blocks: Vec<(ObjectId, u64)>,
+}
+
+impl ThreadMemory {
+    /// Until the thread moves, nothing that others do changes any of it.
+    pub fn is_for_good(&self) -> bool {
+        self.stack && self.settled
+    }
 }
 
 /// Of one step.

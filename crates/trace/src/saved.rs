@@ -292,7 +292,7 @@ saved!(Plan { choices, sleep, failed, ask, stops_in_vain, in_vain, kept });
 saved!(Step { thread, op, alternatives, alternative, enabled });
 saved!(PendingOp { thread, op, enabled });
 saved!(PlainAccess { thread, object, granules, mask, write });
-saved!(ThreadMemory { thread, local, stack, blocks });
+saved!(ThreadMemory { thread, local, stack, settled, blocks });
 saved!(Fence { thread, order, first, last, several });
 saved!(Footprint { accesses_end, locals_end, blocks_end, memory_end, fences_end, identified, result });
 saved!(Footprints { first, steps, accesses, locals, blocks, memory, fences });

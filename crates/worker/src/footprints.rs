@@ -88,8 +88,8 @@ fn memory_record(word: u64, reader: &mut Reader<'_>, threads: &mut Vec<ThreadMem
     match (word & 0xff, threads.last_mut()) {
         (memory::THREAD, _) => {
             let local = local_state(reader)?;
-            let stack = word >> 24 & 1 != 0;
-            threads.push(ThreadMemory { thread: thread(word)?, local, stack, blocks: vec![] });
+            let [stack, settled] = [24, 25].map(|bit| word >> bit & 1 != 0);
+            threads.push(ThreadMemory { thread: thread(word)?, local, stack, settled, blocks: vec![] });
         }
         (memory::BLOCK, Some(last)) => last.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
         _ => return Err(Damaged("a record of memory")),

@@ -167,12 +167,15 @@ impl Locals {
         if a.state != b.state {
             return Twins::No;
         }
-        if let (Some(a), Some(b)) = (&a.told.memory, &b.told.memory)
-            && let Some(memory) = corresponding(a, b)
-        {
-            return Twins::Yes(Exchange::new(one, other, memory));
-        }
         let unknown = a.told.memory.is_none() || b.told.memory.is_none();
+        if let (Some(a), Some(b)) = (&a.told.memory, &b.told.memory) {
+            if let Some(memory) = corresponding(a, b) {
+                return Twins::Yes(Exchange::new(one, other, memory));
+            }
+            if a.is_for_good() && b.is_for_good() {
+                return Twins::No;
+            }
+        }
         let helps = self.useless < USELESS + self.useful;
         let again = |l: &Local| (helps || l.told.asked < QUESTIONS) && (l.told.at as usize) < position;
         if unknown || again(a) && again(b) { Twins::Ask } else { Twins::No }

@@ -306,7 +306,7 @@ impl Run<'_> {
 }
 
 fn own_memory(thread: usize, local: LocalState) -> ThreadMemory {
-    ThreadMemory { thread: ThreadId(thread as u16), local, stack: true, blocks: Vec::new() }
+    ThreadMemory { thread: ThreadId(thread as u16), local, stack: true, settled: false, blocks: Vec::new() }
 }
 
 /// What an explorer found.
