@@ -156,6 +156,7 @@ fn symbol_hash(function: usize) -> u64 {
 pub fn is_plain(thread: &Thread) -> Result<(), Why> {
     match () {
         _ if thread.identified => Err(Why::Identified),
+        _ if thread.midway => Err(Why::Opaque),
         _ if thread.held != thread.reading.times() => Err(Why::HoldsLock),
         _ if limits::has_given_up(thread) => Err(Why::WaitedInVain),
         _ if thread.cleanup != 0 || thread.destructors != 0 => Err(Why::Handlers),
@@ -289,6 +290,7 @@ pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     sink.code(floating_point(number));
     // How deep it may call.
     sink.code(thread.stack as u64);
+    sink.code(exec::get().copied[number as usize]);
     // Whether it may be cancelled it can ask, even if nobody ever cancels.
     sink.code(cancel::told(thread) as u64);
     sink.code(exec::get().locales[number as usize] as u64);

@@ -76,6 +76,10 @@ pub struct Thread {
     pub dropped: bool,
     /// It has asked who it is.
     pub identified: bool,
+    /// It waits in the midst of a call that its frames do not tell of.
+    pub midway: bool,
+    /// Operations of the call under way, as many as fit.
+    pub parts: u8,
     /// With visible plain accesses: its local state where it was last known, and all that it has read since.
     pub chain: [u64; 2],
     /// How often in a row it has found nothing outside while no other thread did anything.

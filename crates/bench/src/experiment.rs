@@ -45,6 +45,9 @@ pub const PROGRAMS: &[Program] = &[
     long(program("pfscan_long", "pfscan", PFSCAN, &["FILES=2", "LONG_FILES"])),
     program("aget_own", "aget", AGET, &["SEGMENT=100", "PROGRESS=2"]),
     program("aget_list", "aget", AGET, &["SHARED_LIST", "SEGMENTS=4"]),
+    // Packets as large as they come over an Ethernet.
+    long(program("aget_own_long", "aget", AGET, &["SEGMENT=2800", "PACKET=1460", "PROGRESS=2"])),
+    long(program("aget_list_long", "aget", AGET, &["SHARED_LIST", "SEGMENTS=4", "SEGMENT=1400", "PACKET=1460"])),
     buggy(program("pfscan_bug", "pfscan-buggy", PFSCAN, &["FILES=2", "CLOSE_WAKES_ONE"])),
     buggy(program("aget_bug", "aget-buggy", AGET, &["SEGMENT=100", "PROGRESS=2", "LOCKS_INVERTED"])),
 ];

@@ -18,5 +18,6 @@ pub mod refused;
 pub mod shared;
 mod signals;
 pub mod streams;
+mod temporary;
 pub mod threads;
 pub mod time;

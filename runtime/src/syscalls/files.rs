@@ -7,7 +7,7 @@ use super::descriptors::{Kind, is_hidden, is_writable, kind, moves, number, refu
 use super::errno::{EBADF, EFAULT, EINVAL, ESPIPE};
 use super::kernel::{self, load, mapped, real, writable};
 use super::names::{name, nr};
-use super::{Args, channels, overlay, random, stdin, turn};
+use super::{Args, channels, overlay, random, stdin};
 use crate::snapshot::is_taken;
 
 /// Sizes of the kernel's `struct stat`, `struct statfs` and `struct statx`.
@@ -134,11 +134,7 @@ pub fn each_buffer(array: usize, count: usize, mut transfer: impl FnMut(usize, u
 pub fn readv(call: usize, args: Args) -> isize {
     kind_or_error(args[0], |fd, kind| match kind {
         Kind::Channel => channels::readv(fd, args[1], args[2]),
-        _ => each_buffer(args[1], args[2], |buffer, len| {
-            let got = read_kind(call, fd, kind, buffer, len);
-            turn::is_midway();
-            got
-        }),
+        _ => each_buffer(args[1], args[2], |buffer, len| read_kind(call, fd, kind, buffer, len)),
     })
 }
 
@@ -156,7 +152,6 @@ pub fn vector_at(call: usize, args: Args) -> isize {
     each_buffer(args[1], args[2], |buffer, len| {
         let done = function(single, [args[0], buffer, len, offset, 0, 0]);
         offset += done.max(0) as usize;
-        turn::is_midway();
         done
     })
 }

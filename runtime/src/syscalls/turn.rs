@@ -9,6 +9,7 @@ use super::state;
 use crate::cell::Global;
 use crate::snapshot::is_taken;
 use crate::{cancel, exec, sched};
+use symdpor_abi::MAX_THREADS;
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
 use symdpor_abi::outside::What;
@@ -16,7 +17,7 @@ use symdpor_abi::outside::What;
 /// How often in a row a thread may find nothing.
 const PATIENCE: u8 = 3;
 
-/// The system call under way was trapped: code that is not instrumented may be in the midst of something.
+/// The system call under way was trapped: code that is not instrumented may be in the midst of something, which no frame tells of.
 static TRAPPED: Global<bool> = Global::new(false);
 
 pub fn trapped(is: bool) {
@@ -48,11 +49,17 @@ pub fn take_when(op: Op, ready: Option<Test>) {
             _ => return,
         }
     }
-    if core::mem::take(TRAPPED.get()) {
+    let (trapped, me) = (core::mem::take(TRAPPED.get()), exec::me());
+    if trapped && op.object == ObjectId::SIGNALS {
+        // Its mask, perhaps.
         crate::footprint::identified(sched::current());
     }
+    me.midway = trapped || me.parts > 0;
+    me.parts = me.parts.saturating_add(1);
     let address = ready.as_ref().map_or(0, |test| test as *const Test as usize);
     let way = sched::visible(cancel::point_within(op), address, 0);
+    exec::me().midway = false;
+    *copied() = 0;
     cancel::look(way);
     crate::spin::changed();
 }
@@ -64,17 +71,22 @@ pub fn is_ready(address: usize) -> bool {
     test()
 }
 
-/// The running thread is in the midst of a call that consists of several operations: how far it is cannot be seen from its
-/// frames, so it is like no other.
-pub fn is_midway() {
-    if is_taken() {
-        crate::footprint::identified(sched::current());
-    }
+/// The running thread's next operation depends on what it has copied of memory, which others may change until then.
+pub fn copies(words: impl IntoIterator<Item = u64>) {
+    let mut lanes = crate::footprint::Lanes::new();
+    words.into_iter().for_each(|word| lanes.add(word));
+    *copied() = lanes.finish()[0];
+}
+
+fn copied() -> &'static mut u64 {
+    &mut exec::get().copied[sched::current() as usize % MAX_THREADS]
 }
 
 /// The running thread found nothing: others shall go first. How often it has is part of what it is, and cannot be seen.
 pub fn found_nothing() {
-    is_midway();
+    if is_taken() {
+        crate::footprint::identified(sched::current());
+    }
     let thread = exec::me();
     thread.in_vain = thread.in_vain.saturating_add(1);
     thread.yields = true;

@@ -51,6 +51,11 @@ impl Address {
         address.trim()
     }
 
+    /// What tells it from others.
+    pub fn words(&self) -> impl Iterator<Item = u64> {
+        self.bytes[..self.len as usize].iter().map(|&byte| byte.into())
+    }
+
     /// Without what is not part of the address: the rest of a path's array, the zeros of an internet address.
     fn trim(mut self) -> Result<Address, isize> {
         match self.family() {

@@ -143,7 +143,6 @@ fn stream(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) ->
         if !all || part == 0 || done == wanted {
             return Ok(done as isize);
         }
-        turn::is_midway();
     }
 }
 
@@ -274,7 +273,6 @@ fn write(fd: usize, description: usize, buffers: &mut Buffers, flags: usize) -> 
         if done == total {
             return Ok(done as isize);
         }
-        turn::is_midway();
     }
 }
 
@@ -294,6 +292,7 @@ fn post(fd: usize, description: usize, buffers: &mut Buffers, to: &Address) -> R
             .is_none_or(|q| own.is_internet() || q.space() >= total + queue::HEAD + Address::MOST)
     };
     let nonblocking = get(description).nonblocking;
+    turn::copies(to.words());
     wait(fd, description, to.set().op(OpKind::OutsideChange, What::Write, fd), nonblocking, &room)?;
     let Some(target) = lookup::bound(&own, &to) else {
         return if own.is_internet() { lost(description, total) } else { Err(ECONNREFUSED) };

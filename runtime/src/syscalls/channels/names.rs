@@ -23,6 +23,7 @@ pub fn bind(call: usize, args: Args) -> isize {
         if address.is_internet() && !address.is_loopback() {
             return Err(EADDRNOTAVAIL);
         }
+        turn::copies(address.words());
         turn::take(address.set().op(OpKind::OutsideChange, What::Open, fd));
         take(description, address)?;
         Ok(0)

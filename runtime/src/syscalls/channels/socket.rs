@@ -259,6 +259,7 @@ fn connect_datagrams(fd: usize, description: usize, to: &Address) -> Result<isiz
     }
     lookup::check_inside(description, to, "connects to")?;
     names::bind_if_needed(description);
+    turn::copies(to.words());
     turn::take(to.set().op(OpKind::OutsideLook, What::Connect, fd));
     get(description).socket.peer = *to;
     Ok(0)
@@ -271,6 +272,7 @@ fn connect_stream(fd: usize, description: usize, to: Address) -> Result<isize, i
     // A listener that has enough of connections lets others wait.
     let has_room = move || lookup::listening(&own, &to).is_none_or(|l| waiting(l) <= get(l).socket.backlog as usize);
     let op = to.set().op(OpKind::OutsideChange, What::Connect, fd);
+    turn::copies(to.words());
     if let Err(error) = message::wait(fd, description, op, nonblocking, &has_room) {
         return Err(if own.is_internet() && error == EAGAIN { EINPROGRESS } else { error });
     }
