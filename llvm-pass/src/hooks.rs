@@ -26,11 +26,12 @@ pub enum Hook {
     Fence,
     LoopBack,
     Clear,
+    Order,
 }
 
 impl Hook {
     /// In the order of the table, behind `top`.
-    const ALL: [Hook; 9] = [
+    const ALL: [Hook; 10] = [
         Hook::Load,
         Hook::Store,
         Hook::LoadRange,
@@ -40,6 +41,7 @@ impl Hook {
         Hook::Fence,
         Hook::LoopBack,
         Hook::Clear,
+        Hook::Order,
     ];
 
     fn offset(self) -> u64 {
@@ -53,6 +55,7 @@ impl Hook {
             Hook::Fence => offset_of!(Hooks, fence),
             Hook::LoopBack => offset_of!(Hooks, loop_back),
             Hook::Clear => offset_of!(Hooks, clear),
+            Hook::Order => offset_of!(Hooks, order),
         };
         offset as u64
     }
@@ -69,6 +72,7 @@ impl Hook {
             Hook::Fence => emit.function_type(emit.void, &[word, ptr]),
             Hook::LoopBack => emit.function_type(emit.void, &[ptr]),
             Hook::Clear => emit.function_type(emit.void, &[ptr, word]),
+            Hook::Order => emit.function_type(emit.void, &[ptr, ptr]),
         }
     }
 }

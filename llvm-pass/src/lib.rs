@@ -46,6 +46,7 @@ mod locals;
 mod locations;
 mod loops;
 mod names;
+mod orders;
 mod plan;
 mod retry;
 mod shims;

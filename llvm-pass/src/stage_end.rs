@@ -19,6 +19,7 @@ use crate::liveness::Liveness;
 use crate::locals::LocalTable;
 use crate::locations::Locations;
 use crate::loops::Callees;
+use crate::orders::{self, Order};
 use crate::plan::Plan;
 use crate::retry;
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
@@ -103,8 +104,9 @@ impl Stage {
     fn instrument(&mut self, function: Value, locations: &Locations) {
         retry::go_back_to_loads(self.emit.module, function);
         let plan = Plan::make(self.emit.module, &mut self.sites, &mut self.callees, function, locations);
+        let orders = orders::of(function);
         if plan.is_empty() {
-            return;
+            return self.report_orders(&orders);
         }
         let original: Vec<Value> = instructions(function).collect();
         let index = self.sites.function(function);
@@ -122,8 +124,17 @@ impl Stage {
             self.emit.before_without_line(before);
             self.hooks.call(&self.emit, Hook::Clear, &[address, self.emit.word(size)]);
         }
+        self.report_orders(&orders);
         slots::remove_lifetime_markers(function);
         strip_claims(function);
+    }
+
+    fn report_orders(&self, orders: &[Order]) {
+        for &Order { comparison, addresses } in orders {
+            self.emit.before_without_line(comparison);
+            let addresses = addresses.map(|a| if a.ty().is_pointer() { a } else { self.emit.int_to_pointer(a) });
+            self.hooks.call(&self.emit, Hook::Order, &addresses);
+        }
     }
 
     /// Records the function's code as it is, and decides what its frames will hold.

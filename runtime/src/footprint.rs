@@ -15,7 +15,7 @@ use crate::thread::Life;
 use symdpor_abi::channel::{FOOTPRINTS_BYTES, FOOTPRINTS_OFFSET, Step, options};
 use symdpor_abi::local::footprint;
 use symdpor_abi::op::OpKind;
-use symdpor_detect::heap::Heap;
+use symdpor_detect::heap::{Block, Heap};
 
 /// Reset with every execution.
 struct State {
@@ -33,7 +33,14 @@ struct State {
     left_count: usize,
     fences: [Fence; MOST_FENCES],
     fence_count: usize,
+    /// The block within which addresses were compared last, if it still is one.
+    compared: (usize, usize),
+    /// What has been told last to have been compared in the step under way, at the places of their numbers.
+    ordered: [usize; MOST_ORDERED],
+    ordered_count: usize,
 }
+
+const MOST_ORDERED: usize = 16;
 
 /// A fence of the step under way.
 #[derive(Clone, Copy)]
@@ -64,7 +71,12 @@ const BEGINNING: State = State {
     left_count: 0,
     fences: [Fence { thread: 0, order: 0, added: 0, several: false }; MOST_FENCES],
     fence_count: 0,
+    compared: NOTHING,
+    ordered: [0; MOST_ORDERED],
+    ordered_count: 0,
 };
+
+const NOTHING: (usize, usize) = (1, 0);
 
 static STATE: Global<State> = Global::new(BEGINNING);
 
@@ -120,6 +132,9 @@ pub fn end_step() {
     leave_local(exec::get().current);
     let left = core::mem::take(&mut state.left_count);
     alike::tell(&state.left[..left]);
+    if core::mem::take(&mut state.ordered_count) > 0 {
+        state.ordered = [0; MOST_ORDERED];
+    }
     let (identified, result) = (core::mem::take(&mut state.identified), state.result.take());
     write(&[footprint::END | (identified as u64) << 8 | (result.is_some() as u64) << 9, result.unwrap_or(0) as u64]);
 }
@@ -196,10 +211,68 @@ pub fn identified(number: u16) {
     STATE.get().identified |= number == exec::get().current;
 }
 
+/// A heap block is freed.
+pub fn freed() {
+    STATE.get().compared = NOTHING;
+}
+
 /// A heap block has been allocated.
 pub fn allocated(address: usize, len: usize) {
     if is_new() && address != 0 {
         write(&[footprint::BLOCK, names::object(address).0, len as u64]);
+    }
+}
+
+/// It is asked which of two addresses is the higher one. Of memory that can be exchanged with another's that is told.
+#[inline]
+pub fn order(one: usize, other: usize) {
+    if is_new() {
+        order_of(one, other);
+    }
+}
+
+#[inline(never)]
+fn order_of(one: usize, other: usize) {
+    let (start, end) = STATE.get().compared;
+    if (start..=end).contains(&one) && (start..=end).contains(&other) {
+        return;
+    }
+    let stacks = [one, other].map(|address| pool::STACKS.contains(&address).then(|| pool::number_at(address)));
+    match stacks {
+        [Some(a), Some(b)] if a != b => {
+            ordered(a as u16, one);
+            ordered(b as u16, other);
+        }
+        // Everything on a stack is where it is on any other, and how the heap lies to the stacks is the same for all.
+        [None, None] if Heap::contains(one) && Heap::contains(other) => blocks(one, other),
+        _ => {}
+    }
+}
+
+fn blocks(one: usize, other: usize) {
+    let of = |address| exec::get().heap.live_block(address);
+    let [a, b] = [one, other].map(of);
+    // Just behind a block is of it still.
+    let within = |block: Option<Block>, address: usize| {
+        block.filter(|block| (block.base..=block.base + block.size).contains(&address))
+    };
+    if let Some(block) = within(a, other).or(within(b, one)) {
+        STATE.get().compared = (block.base, block.base + block.size);
+        return;
+    }
+    for (address, block) in [(one, a), (other, b)] {
+        let start = block.map_or(address, |block| block.base);
+        ordered(Heap::arena_of(start), start);
+    }
+}
+
+/// What lies in the memory of a thread has been compared by its address.
+fn ordered(thread: u16, address: usize) {
+    let state = STATE.get();
+    if !state.ordered.contains(&address) {
+        state.ordered[state.ordered_count % MOST_ORDERED] = address;
+        state.ordered_count += 1;
+        write(&[footprint::ORDERED | (thread as u64) << 8, names::object(address).0]);
     }
 }
 

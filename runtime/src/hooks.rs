@@ -197,6 +197,10 @@ extern "C" fn clear(address: usize, size: usize) {
     stack::clear(address, size);
 }
 
+extern "C" fn order(one: usize, other: usize) {
+    footprint::order(one, other);
+}
+
 /// The table that every module gets.
 pub fn table() -> Hooks {
     let visible = crate::channel::is_attached() && crate::channel::says(options::VISIBLE_ALL);
@@ -216,6 +220,7 @@ pub fn table() -> Hooks {
         fence: fence as *const () as usize,
         loop_back: loop_back as *const () as usize,
         clear: clear as *const () as usize,
+        order: order as *const () as usize,
         outside: &raw const exec::get().outside as usize,
         author: author as *const () as usize,
     }

@@ -58,6 +58,11 @@ pub fn is_mapped(address: usize) -> bool {
     offset / STRIDE < POOL.get().size && (GUARD..GUARD + STACK_BYTES).contains(&(offset % STRIDE))
 }
 
+/// The thread on whose stack an address is.
+pub fn number_at(address: usize) -> usize {
+    (address - STACKS.start) / STRIDE
+}
+
 /// Where the stack of thread `number` begins.
 pub fn base(number: usize) -> usize {
     STACKS.start + number * STRIDE + GUARD

@@ -18,9 +18,9 @@ pub mod op;
 pub mod outside;
 
 /// Raised whenever a record that the pass leaves in programs changes its layout or its meaning: they have to be rebuilt then.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 /// Raised whenever a record of [`channel`] does. Of no concern to programs: runtime and controller are built together.
-pub const CHANNEL_VERSION: u32 = 6;
+pub const CHANNEL_VERSION: u32 = 7;
 
 /// The most threads one execution may create, main included.
 pub const MAX_THREADS: usize = 1024;

@@ -81,6 +81,9 @@ pub mod footprint {
     /// 16 | thread << 8 | order << 24 | first << 32 | last << 33 | several << 34: a fence, and whether no plain access of the step comes
     /// before it, and none after it. Or it stands for several, of whatever order.
     pub const FENCE: u64 = 16;
+    /// 17 | thread << 8; then an object: the order of its address and another one has been asked for. The thread is the one whose memory
+    /// it lies in, by its creation: main for what is nobody's.
+    pub const ORDERED: u64 = 17;
     /// Added to the kinds of [`memory`](super::memory): what threads have to themselves that are alike after the step.
     pub const OF_MEMORY: u64 = 4;
 }

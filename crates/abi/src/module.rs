@@ -170,6 +170,8 @@ pub struct Hooks {
     /// `fn(address, size)`, on entry to a function, for each object on its stack that could be looked at before all of it has been
     /// written: what was on the stack before, the runtime's own data among it, is no state of the thread.
     pub clear: usize,
+    /// `fn(address, address)`, before it is asked which of two addresses is the higher one, unless both are of one object.
+    pub order: usize,
     /// `*mut u64`: counts calls of code that may not be instrumented, whose effects are not seen. Bit 0 is set before a call
     /// that leaves the module and cleared on entry to an instrumented function: if it is still set at the next such call,
     /// it is counted in the bits above. So the word is 0 as long as only instrumented code ran.

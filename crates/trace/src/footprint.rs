@@ -73,6 +73,7 @@ pub struct Footprint {
     pub blocks_end: u32,
     pub memory_end: u32,
     pub fences_end: u32,
+    pub ordered_end: u32,
     /// The thread has asked who it is, or has been told apart from others otherwise.
     pub identified: bool,
     /// For a join whose result is used: the result.
@@ -105,6 +106,8 @@ pub struct Footprints {
     /// What threads that are alike after a step have to themselves then.
     pub memory: Vec<ThreadMemory>,
     pub fences: Vec<Fence>,
+    /// Memory whose address was compared, by order, with another's: in whose part of memory it lies, and where.
+    pub ordered: Vec<(ThreadId, ObjectId)>,
 }
 
 impl Footprints {
@@ -151,6 +154,13 @@ impl Footprints {
         self.fences.get(start as usize..self.steps[i].fences_end as usize).unwrap_or(&[])
     }
 
+    /// The memory whose address the step at `position` compared.
+    pub fn ordered(&self, position: usize) -> &[(ThreadId, ObjectId)] {
+        let Some(i) = self.index(position) else { return &[] };
+        let start = if i == 0 { 0 } else { self.steps[i - 1].ordered_end };
+        self.ordered.get(start as usize..self.steps[i].ordered_end as usize).unwrap_or(&[])
+    }
+
     pub fn clear(&mut self) {
         self.first = 0;
         self.steps.clear();
@@ -159,13 +169,23 @@ impl Footprints {
         self.blocks.clear();
         self.memory.clear();
         self.fences.clear();
+        self.ordered.clear();
     }
 
     /// Ends a step whose accesses and local states have been added.
     pub fn end_step(&mut self, identified: bool, result: Option<u64>) {
         let (accesses_end, locals_end) = (self.accesses.len() as u32, self.locals.len() as u32);
         let (blocks_end, memory_end) = (self.blocks.len() as u32, self.memory.len() as u32);
-        let fences_end = self.fences.len() as u32;
-        self.steps.push(Footprint { accesses_end, locals_end, blocks_end, memory_end, fences_end, identified, result });
+        let (fences_end, ordered_end) = (self.fences.len() as u32, self.ordered.len() as u32);
+        self.steps.push(Footprint {
+            accesses_end,
+            locals_end,
+            blocks_end,
+            memory_end,
+            fences_end,
+            ordered_end,
+            identified,
+            result,
+        });
     }
 }

@@ -294,8 +294,8 @@ saved!(PendingOp { thread, op, enabled });
 saved!(PlainAccess { thread, object, granules, mask, write });
 saved!(ThreadMemory { thread, local, stack, settled, blocks });
 saved!(Fence { thread, order, first, last, several });
-saved!(Footprint { accesses_end, locals_end, blocks_end, memory_end, fences_end, identified, result });
-saved!(Footprints { first, steps, accesses, locals, blocks, memory, fences });
+saved!(Footprint { accesses_end, locals_end, blocks_end, memory_end, fences_end, ordered_end, identified, result });
+saved!(Footprints { first, steps, accesses, locals, blocks, memory, fences, ordered });
 saved!(Execution { steps, pending, end, dropped, footprints, memory });
 
 #[cfg(test)]

@@ -38,6 +38,10 @@ fn record(reader: &mut Reader<'_>, prints: &mut Footprints) -> Result<(), Damage
             let local = local_state(reader)?;
             prints.locals.push((thread(word)?, local));
         }
+        footprint::ORDERED => {
+            let object = ObjectId(reader.u64()?);
+            prints.ordered.push((thread(word)?, object));
+        }
         footprint::BLOCK => prints.blocks.push((ObjectId(reader.u64()?), reader.u64()?)),
         footprint::FENCE => prints.fences.push(Fence {
             thread: thread(word)?,

@@ -149,6 +149,11 @@ impl Heap {
         }
     }
 
+    /// The thread in whose arena an address of the heap is.
+    pub fn arena_of(address: usize) -> u16 {
+        (address.wrapping_sub(HEAP_BASE) / ARENA_SIZE) as u16
+    }
+
     /// The used part of a thread's arena.
     pub fn used(&self, thread: usize) -> (usize, usize) {
         let start = HEAP_BASE + thread * ARENA_SIZE;

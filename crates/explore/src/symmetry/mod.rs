@@ -250,6 +250,9 @@ impl<const W: usize> Analysis<W> {
             }
             self.past.plain_in_run(position, thread, op, (&mut *below, &mut self.tables));
         }
+        for &(_, owner, object) in self.past.ordered(position) {
+            below.add_ordered(owner, object);
+        }
         // Memory that comes into being here has no past.
         self.past.blocks_of(position).iter().for_each(|b| below.forget(b.1, b.2, &mut self.tables));
         if self.past.identifies(position) {
@@ -436,8 +439,10 @@ impl<const W: usize> Analysis<W> {
             return Answer::No;
         }
         self.past.catch_up(history);
-        let matters =
-            |past: &mut Past<W>| summary.are_apart(twin, thread) || past.between_matters(&summary, &self.tables);
+        let matters = |past: &mut Past<W>| {
+            let are_apart = summary.are_apart(twin, thread) || summary.orders(&exchange);
+            are_apart || past.between_matters(&summary, &self.tables)
+        };
         if self.rule.joins && matters(&mut self.past) {
             self.counters.told_apart += 1;
             return Answer::No;

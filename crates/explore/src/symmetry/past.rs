@@ -42,6 +42,8 @@ pub struct Past<const W: usize> {
     pub(super) runs: FxHashMap<LocalState, Run>,
     /// Blocks, by the position of the event that allocated them.
     blocks: Vec<(u32, ObjectId, u64)>,
+    /// Memory whose address was compared with another's, by the position of the event.
+    ordered: Vec<(u32, ThreadId, ObjectId)>,
     /// Fences, by the position of the event before them.
     fences: Vec<(u32, Fence)>,
     events: Vec<Event>,
@@ -62,6 +64,7 @@ impl<const W: usize> Default for Past<W> {
             joins: Vec::new(),
             runs: FxHashMap::default(),
             blocks: Vec::new(),
+            ordered: Vec::new(),
             fences: Vec::new(),
             events: Vec::new(),
             counted: Vec::new(),
@@ -128,6 +131,7 @@ impl<const W: usize> Past<W> {
             self.joins.push(Join { position: position as u32, joiner: step.thread, target, closes, result });
         }
         self.blocks.extend(prints.blocks(position).iter().map(|b| (position as u32, b.0, b.1)));
+        self.ordered.extend(prints.ordered(position).iter().map(|o| (position as u32, o.0, o.1)));
         self.fences.extend(prints.fences(position).iter().map(|f| (position as u32, *f)));
         let mut counted = self.counted.last().copied().unwrap_or([0; W]);
         if let Some(count) = counted.get_mut(step.thread.index()).filter(|_| !step.op.is_inside_section()) {
@@ -140,11 +144,38 @@ impl<const W: usize> Past<W> {
 
     /// The same with room for more threads, of which there are no events yet.
     pub fn widened<const V: usize>(self) -> Past<V> {
-        let Past { locals, accesses, extents, joins, runs, blocks, fences, events, counted, accessed_by, least, most } =
-            self;
+        let Past {
+            locals,
+            accesses,
+            extents,
+            joins,
+            runs,
+            blocks,
+            ordered,
+            fences,
+            events,
+            counted,
+            accessed_by,
+            least,
+            most,
+        } = self;
         let counted = counted.iter().map(widened).collect();
         let (least, most) = (least.widened(), most.widened());
-        Past { locals, accesses, extents, joins, runs, blocks, fences, events, counted, accessed_by, least, most }
+        Past {
+            locals,
+            accesses,
+            extents,
+            joins,
+            runs,
+            blocks,
+            ordered,
+            fences,
+            events,
+            counted,
+            accessed_by,
+            least,
+            most,
+        }
     }
 
     fn log(&mut self, logged: Logged) {
@@ -184,6 +215,7 @@ impl<const W: usize> Past<W> {
         }
         drop_last(&mut self.joins, |j| j.position as usize >= len);
         drop_last(&mut self.blocks, |b| b.0 as usize >= len);
+        drop_last(&mut self.ordered, |o| o.0 as usize >= len);
         drop_last(&mut self.fences, |f| f.0 as usize >= len);
         self.least.truncate(len);
         self.most.truncate(len);
@@ -326,6 +358,13 @@ impl<const W: usize> Past<W> {
         &self.blocks[start..end]
     }
 
+    /// The memory whose address the event at `position` compared with another's, and in whose part of memory it lies.
+    pub fn ordered(&self, position: usize) -> &[(u32, ThreadId, ObjectId)] {
+        let start = self.ordered.partition_point(|o| (o.0 as usize) < position);
+        let end = self.ordered.partition_point(|o| o.0 as usize <= position);
+        &self.ordered[start..end]
+    }
+
     /// The object that was acquired.
     pub fn object(&self, place: PlaceId) -> ObjectId {
         self.least.object(place)
@@ -367,6 +406,7 @@ impl<const W: usize> Saved for Past<W> {
             joins,
             runs,
             blocks,
+            ordered,
             fences,
             events,
             counted,
@@ -379,6 +419,7 @@ impl<const W: usize> Saved for Past<W> {
         joins.save(into);
         runs.save(into);
         blocks.save(into);
+        ordered.save(into);
         fences.save(into);
         least.save(into);
         events.save(into);
@@ -394,6 +435,7 @@ impl<const W: usize> Saved for Past<W> {
             joins: Vec::load(from)?,
             runs: FxHashMap::load(from)?,
             blocks: Vec::load(from)?,
+            ordered: Vec::load(from)?,
             fences: Vec::load(from)?,
             least: Order::load(from)?,
             events: Vec::load(from)?,

@@ -46,6 +46,8 @@ pub struct Summary {
     groups: Vec<ThreadSet>,
     /// Plain accesses of a thread between two joins of a run, one by one, sorted.
     between: Vec<BundleId>,
+    /// Sorted: memory whose address is compared, by order, with another's.
+    ordered: Vec<ObjectId>,
     /// What the branches from the state at this position and later ones lack: something that was not going to be asked for, or that comes
     /// after an execution that has come back to that state.
     lacks_from: Option<u32>,
@@ -171,14 +173,27 @@ impl Summary {
             || self.groups.iter().any(|g| g.contains(x) != g.contains(y))
     }
 
+    /// The order of the address of something that lies in the memory of `owner` is asked for. However that lies to other memory, what
+    /// lies in another's may lie otherwise.
+    pub fn add_ordered(&mut self, owner: ThreadId, object: ObjectId) {
+        self.add_group(&ThreadSet::from_iter([owner]));
+        insert(&mut self.ordered, object);
+    }
+
+    /// Whether the order of something that is exchanged matters.
+    pub fn orders(&self, exchange: &Exchange) -> bool {
+        self.ordered.iter().any(|object| exchange.owner(*object).is_some())
+    }
+
     pub fn is_empty(&self) -> bool {
-        let Summary { visible, accesses, extent: _, apart, groups, between, lacks_from } = self;
+        let Summary { visible, accesses, extent: _, apart, groups, between, ordered, lacks_from } = self;
         let nothing = visible.is_empty() && accesses.is_empty() && apart.is_empty() && groups.is_empty();
-        nothing && between.is_empty() && lacks_from.is_none()
+        nothing && between.is_empty() && ordered.is_empty() && lacks_from.is_none()
     }
 
     pub fn clear(&mut self) {
-        let Summary { visible, accesses, extent, apart, groups, between, lacks_from } = self;
+        let Summary { visible, accesses, extent, apart, groups, between, ordered, lacks_from } = self;
+        ordered.clear();
         visible.clear();
         accesses.clear();
         *extent = Extent::default();
@@ -215,6 +230,7 @@ impl Summary {
         other.apart.iter().for_each(|pair| insert(&mut self.apart, *pair));
         other.between.iter().for_each(|access| insert(&mut self.between, *access));
         other.groups.iter().for_each(|g| self.add_group(g));
+        other.ordered.iter().for_each(|object| insert(&mut self.ordered, *object));
         self.limit(tables);
     }
 
@@ -265,6 +281,8 @@ impl Summary {
         into.apart.extend(self.apart.iter().map(pair));
         into.apart.sort_unstable();
         into.groups.extend(self.groups.iter().map(|g| exchange.threads(g)));
+        // Of what is exchanged there is none: else the branch would not be left out.
+        into.ordered.extend_from_slice(&self.ordered);
         into.lacks_from = self.lacks_from;
     }
 
@@ -280,6 +298,7 @@ impl Summary {
             }
         }
         self.between.retain(|&id| !tables.bundle(id).begins_in(start, bytes));
+        self.ordered.retain(|object| !inside(*object));
         let inside = |o: ObjectId| inside(o.memory());
         self.visible.retain(|&(id, _)| {
             let op = tables.op(id);
@@ -359,4 +378,4 @@ fn anything(thread: ThreadId) -> PlainAccess {
     PlainAccess { thread, object: ObjectId::NONE, granules: 1, mask: 0xff, write: true }
 }
 
-saved!(Summary { visible, accesses, extent, apart, groups, between, lacks_from });
+saved!(Summary { visible, accesses, extent, apart, groups, between, ordered, lacks_from });
