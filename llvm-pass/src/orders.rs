@@ -1,10 +1,12 @@
-//! Comparisons that ask which of two addresses is the higher one.
+//! What depends on where memory is: comparisons that ask which of two addresses is the higher one, and hashes of addresses.
 //!
 //! Exchanging two threads moves what they have to themselves, and so changes how it lies to everything else. Whoever asks for that is told
 //! apart: the runtime notes which blocks were compared. Not asked is within one object, be it that it can be seen here or
 //! when the program runs; nor is whether two ranges overlap, as in loops that were vectorised: those of different blocks never do, however they lie.
 //!
-//! Not covered: what is computed from the bits of an address (a hash); addresses that only integers are seen of.
+//! A hash is what is divided, multiplied or shifted. To set and to look at the lowest bits, as those do that mark pointers, is none.
+//!
+//! Not covered: addresses that went through integers of other widths, or through arithmetic that is none of an address.
 
 use std::collections::HashSet;
 
@@ -14,17 +16,44 @@ use inkwell::llvm_sys::core::*;
 
 use crate::ir::{Kind, Opcode, Value, llvm};
 
-/// A comparison, and the addresses.
+/// A comparison, and the addresses; or a hash, of one.
 pub struct Order {
-    pub comparison: Value,
-    pub addresses: [Value; 2],
+    pub instruction: Value,
+    pub address: Value,
+    pub other: Option<Value>,
 }
 
 /// Those of a function.
 pub fn of(function: Value) -> Vec<Order> {
+    let returns_hash = HASHES.iter().any(|prefix| function.name().starts_with(prefix));
     let all = function.blocks().into_iter().flat_map(|b| b.instructions());
-    let ordered = all.filter_map(|comparison| Some(Order { comparison, addresses: addresses(comparison)? }));
-    ordered.filter(|o| matters(o)).collect()
+    all.filter_map(|instruction| comparison(instruction).or_else(|| hash(instruction, returns_hash))).collect()
+}
+
+fn comparison(instruction: Value) -> Option<Order> {
+    let [address, other] = addresses(instruction).filter(|addresses| matters(instruction, *addresses))?;
+    Some(Order { instruction, address, other: Some(other) })
+}
+
+/// `std::hash` of a pointer.
+const HASHES: [&str; 2] = ["_ZNKSt4hashIP", "_ZNKSt3__14hashIP"];
+
+fn hash(instruction: Value, returns_hash: bool) -> Option<Order> {
+    use Opcode::*;
+    let Kind::Instruction(opcode) = instruction.kind() else { return None };
+    let is_one = match opcode {
+        LLVMMul | LLVMLShr | LLVMAShr | LLVMShl | LLVMUDiv | LLVMSDiv => true,
+        // Whether something is aligned all memory of its kind agrees on.
+        LLVMURem | LLVMSRem => instruction.operand(1).constant_int().is_none_or(|by| !by.is_power_of_two()),
+        LLVMRet => returns_hash && !instruction.operands().is_empty(),
+        _ => false,
+    };
+    let mut value = is_one.then(|| instruction.operand(0))?;
+    while [LLVMXor, LLVMAnd, LLVMOr, LLVMAdd, LLVMFreeze].into_iter().any(|o| value.is(o)) {
+        value = value.operand(0);
+    }
+    let address = if value.is(LLVMPtrToInt) { Some(value.operand(0)) } else { address(value) };
+    address.map(|address| Order { instruction, address, other: None })
 }
 
 /// What is compared, if it is addresses, and by their order.
@@ -87,11 +116,11 @@ fn counts(variable: Value) -> bool {
     variable.is(Opcode::LLVMAlloca) && variable.users().into_iter().any(is_count)
 }
 
-fn matters(order: &Order) -> bool {
-    let [one, other] = order.addresses.map(bases);
+fn matters(comparison: Value, addresses: [Value; 2]) -> bool {
+    let [one, other] = addresses.map(bases);
     let only_one = one.len() == 1 && one == other;
     let on_own_stack = [&one, &other].iter().all(|all| all.iter().all(|base| base.is(Opcode::LLVMAlloca)));
-    !only_one && !on_own_stack && !is_for_overlap(order, &one, &other)
+    !only_one && !on_own_stack && !is_for_overlap(comparison, addresses, [&one, &other])
 }
 
 /// What an address is computed from.
@@ -116,13 +145,13 @@ fn bases(address: Value) -> HashSet<Value> {
 }
 
 /// Whether it is one half of `a < end of b && b < end of a`.
-fn is_for_overlap(order: &Order, one: &HashSet<Value>, other: &HashSet<Value>) -> bool {
-    let both = order.comparison.users().into_iter().filter(|u| u.is(Opcode::LLVMAnd) || u.is(Opcode::LLVMSelect));
-    let mut halves = both.flat_map(|u| u.operands()).filter(|half| *half != order.comparison);
+fn is_for_overlap(comparison: Value, compared: [Value; 2], [one, other]: [&HashSet<Value>; 2]) -> bool {
+    let both = comparison.users().into_iter().filter(|u| u.is(Opcode::LLVMAnd) || u.is(Opcode::LLVMSelect));
+    let mut halves = both.flat_map(|u| u.operands()).filter(|half| *half != comparison);
     halves.any(|half| {
         let Some(addresses) = addresses(half) else { return false };
         let [first, second] = addresses.map(bases);
         let crossed = first == *other && second == *one || first == *one && second == *other;
-        crossed && addresses != order.addresses
+        crossed && addresses != compared
     })
 }

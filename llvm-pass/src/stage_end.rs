@@ -26,6 +26,7 @@ use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::{self, Slots};
 use crate::tables::{self, Tables};
 use crate::{INSTRUMENTED, PREPARED, SANITIZED_BY_USER};
+use symdpor_abi::module::HASHED;
 
 pub fn run(module: Module) {
     let functions: Vec<Value> = module.functions().into_iter().filter(|f| is_ours(*f)).collect();
@@ -130,10 +131,11 @@ impl Stage {
     }
 
     fn report_orders(&self, orders: &[Order]) {
-        for &Order { comparison, addresses } in orders {
-            self.emit.before_without_line(comparison);
-            let addresses = addresses.map(|a| if a.ty().is_pointer() { a } else { self.emit.int_to_pointer(a) });
-            self.hooks.call(&self.emit, Hook::Order, &addresses);
+        for &Order { instruction, address, other } in orders {
+            self.emit.before_without_line(instruction);
+            let pointer = |a: Value| if a.ty().is_pointer() { a } else { self.emit.int_to_pointer(a) };
+            let other = other.map_or_else(|| self.emit.int_to_pointer(self.emit.word(HASHED)), pointer);
+            self.hooks.call(&self.emit, Hook::Order, &[pointer(address), other]);
         }
     }
 

@@ -14,6 +14,7 @@ use crate::races;
 use crate::thread::Life;
 use symdpor_abi::channel::{FOOTPRINTS_BYTES, FOOTPRINTS_OFFSET, Step, options};
 use symdpor_abi::local::footprint;
+use symdpor_abi::module::HASHED;
 use symdpor_abi::op::OpKind;
 use symdpor_detect::heap::{Block, Heap};
 
@@ -223,7 +224,8 @@ pub fn allocated(address: usize, len: usize) {
     }
 }
 
-/// It is asked which of two addresses is the higher one. Of memory that can be exchanged with another's that is told.
+/// It is asked which of two addresses is the higher one, or, if the second is [`HASHED`], the first is hashed. Of memory that can be exchanged with another's
+/// that is told.
 #[inline]
 pub fn order(one: usize, other: usize) {
     if is_new() {
@@ -237,6 +239,9 @@ fn order_of(one: usize, other: usize) {
     if (start..=end).contains(&one) && (start..=end).contains(&other) {
         return;
     }
+    if other == HASHED as usize {
+        return hashed(one);
+    }
     let stacks = [one, other].map(|address| pool::STACKS.contains(&address).then(|| pool::number_at(address)));
     match stacks {
         [Some(a), Some(b)] if a != b => {
@@ -246,6 +251,15 @@ fn order_of(one: usize, other: usize) {
         // Everything on a stack is where it is on any other, and how the heap lies to the stacks is the same for all.
         [None, None] if Heap::contains(one) && Heap::contains(other) => blocks(one, other),
         _ => {}
+    }
+}
+
+fn hashed(address: usize) {
+    if pool::STACKS.contains(&address) {
+        ordered(pool::number_at(address) as u16, address);
+    } else if Heap::contains(address) {
+        let start = exec::get().heap.live_block(address).map_or(address, |block| block.base);
+        ordered(Heap::arena_of(start), start);
     }
 }
 

@@ -170,7 +170,8 @@ pub struct Hooks {
     /// `fn(address, size)`, on entry to a function, for each object on its stack that could be looked at before all of it has been
     /// written: what was on the stack before, the runtime's own data among it, is no state of the thread.
     pub clear: usize,
-    /// `fn(address, address)`, before it is asked which of two addresses is the higher one, unless both are of one object.
+    /// `fn(address, address)`, before it is asked which of two addresses is the higher one, unless both are of one object. With [`HASHED`]
+    /// for the second: before something is computed from the bits of the first.
     pub order: usize,
     /// `*mut u64`: counts calls of code that may not be instrumented, whose effects are not seen. Bit 0 is set before a call
     /// that leaves the module and cleared on entry to an instrumented function: if it is still set at the next such call,
@@ -180,6 +181,9 @@ pub struct Hooks {
     /// [`crate::author`].
     pub author: usize,
 }
+
+/// No address of anything.
+pub const HASHED: u64 = 1;
 
 /// Number of words of [`Hooks`].
 pub const HOOK_WORDS: usize = size_of::<Hooks>() / 8;
