@@ -5,10 +5,12 @@ use crate::channel;
 use crate::end::{self, Details};
 use crate::exec;
 use crate::names;
+use crate::pool;
 use crate::races;
 use crate::sched;
 use crate::snapshot;
 use crate::spin;
+use crate::thread::Life;
 use crate::watch;
 use symdpor_abi::channel::{ErrorKind, options};
 use symdpor_abi::op::{Op, OpKind};
@@ -42,9 +44,7 @@ fn check(address: usize, len: usize, site: usize, writes: bool) {
     if exec::get().quiet_hooks > QUIET_LIMIT {
         give_way(site);
     }
-    if Heap::contains(address) {
-        check_heap(address, len, site, writes);
-    }
+    check_place(address, len, site, writes);
     if !snapshot::is_taken() {
         return;
     }
@@ -98,9 +98,7 @@ pub fn write(address: usize, len: usize) {
 
 /// A synchronisation object is used: it must be alive, and not be written to as plain memory meanwhile.
 pub fn synchronisation_object(address: usize, len: usize) {
-    if Heap::contains(address) {
-        check_heap(address, len, 0, false);
-    }
+    check_place(address, len, 0, false);
     if snapshot::is_taken() && races::is_on() {
         if watch::is_on() {
             watch::note(address, len, false, true, 0);
@@ -147,9 +145,7 @@ fn slow(address: usize, len: usize, site: usize, writes: bool) {
             }
         });
         // Another thread may have freed the block meanwhile.
-        if Heap::contains(address) {
-            check_heap(address, len, site, writes);
-        }
+        check_place(address, len, site, writes);
     }
     if channel::says(options::WATCH) {
         watch::note(address, len, writes, false, site);
@@ -168,17 +164,43 @@ fn for_each_granule(address: usize, len: usize, mut each: impl FnMut(usize, usiz
     }
 }
 
+/// Whether memory is there: a block of the heap, or the stack of a thread that has not ended.
 #[inline(always)]
-pub fn check_heap(address: usize, len: usize, site: usize, writes: bool) {
-    if let Err(fault) = exec::get().heap.check(address, len) {
-        report_fault(fault, address, len, site, writes);
+pub fn check_place(address: usize, len: usize, site: usize, writes: bool) {
+    if Heap::contains(address) {
+        if let Err(fault) = exec::get().heap.check(address, len) {
+            report_fault(fault, address, len, site, writes);
+        }
+    } else if pool::STACKS.contains(&address) {
+        check_stack(address, len, site, writes);
+    }
+}
+
+fn check_stack(address: usize, len: usize, site: usize, writes: bool) {
+    let (exec, owner) = (exec::get(), pool::number_at(address));
+    let has_ended = owner < exec.thread_count as usize && exec.threads[owner].life == Life::Ended;
+    if has_ended && owner != exec.current as usize {
+        report_ended(owner, address, len, site, writes);
     }
 }
 
 #[cold]
+fn report_ended(owner: usize, address: usize, len: usize, site: usize, writes: bool) -> ! {
+    let (what, unit) = words(len, writes);
+    let mut details = Details::at(site);
+    details.address = address;
+    details.mask = names::mask(address, len);
+    let text = format_args!("{what} of {len} {unit} on the stack of thread {owner}, which has ended");
+    end::error(ErrorKind::Memory, &details, text)
+}
+
+fn words(len: usize, writes: bool) -> (&'static str, &'static str) {
+    (if writes { "write" } else { "read" }, if len == 1 { "byte" } else { "bytes" })
+}
+
+#[cold]
 fn report_fault(fault: HeapFault, address: usize, len: usize, site: usize, writes: bool) -> ! {
-    let what = if writes { "write" } else { "read" };
-    let unit = if len == 1 { "byte" } else { "bytes" };
+    let (what, unit) = words(len, writes);
     let mut details = Details::at(site);
     details.address = address;
     details.mask = names::mask(address, len);

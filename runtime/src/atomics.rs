@@ -12,7 +12,6 @@ use crate::watch;
 use symdpor_abi::module::{ATOMIC_IN_LOOP, AtomicKind};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
-use symdpor_detect::heap::Heap;
 
 /// A decoded `shape` argument.
 struct Shape {
@@ -83,9 +82,7 @@ pub extern "C" fn after_hook(address: usize, raw: u32, success: u32) -> bool {
 fn before(address: usize, raw: u32, site: usize, registers: usize) {
     let shape = Shape::decode(raw);
     let writes = shape.kind != AtomicKind::Load;
-    if Heap::contains(address) {
-        access::check_heap(address, shape.size, site, writes);
-    }
+    access::check_place(address, shape.size, site, writes);
     if !snapshot::is_taken() {
         return;
     }
@@ -94,9 +91,7 @@ fn before(address: usize, raw: u32, site: usize, registers: usize) {
     }
     sched::visible(op(address, &shape), 0, site);
     // Another thread may have freed the block meanwhile.
-    if Heap::contains(address) {
-        access::check_heap(address, shape.size, site, writes);
-    }
+    access::check_place(address, shape.size, site, writes);
     // The first to touch it is not the program's own instruction: a crash here is the program's all the same.
     exec::get().last_site = site;
     exec::get().last_atomic = address.wrapping_add(1);
