@@ -81,7 +81,8 @@ fn at(location: Option<Location>) -> String {
 /// Where each thread is, and whether it can be like another.
 fn threads(views: &[ThreadView], enabled: &ThreadSet, place: &dyn Fn(u32) -> Option<Location>, text: &mut String) {
     for view in views {
-        let site = view.frames.get(1).map_or(0, |f| f.site);
+        let why = view.unlike.map_or(0, |(_, site)| site);
+        let site = view.frames.get(1).map(|f| f.site).filter(|site| *site != 0).unwrap_or(why);
         let can = if enabled.contains(view.thread) { "" } else { ", blocked" };
         let _ = writeln!(text, "thread {:<3} {}{can}", view.thread.0, at(place(site)));
         if let Some((reason, site)) = view.unlike {

@@ -15,6 +15,7 @@ use crate::names;
 use crate::pool;
 use crate::set::ThreadBits;
 use crate::snapshot;
+use crate::stack;
 use crate::sys::pages::PAGE;
 use crate::tls;
 use symdpor_abi::MAX_THREADS;
@@ -259,7 +260,11 @@ impl Search {
             site: 0,
         };
         let walked = local::walk(number, &mut informed);
-        let site = informed.site as u64;
+        let site = match informed.site {
+            // It has not been looked at its frames at all.
+            0 => stack::site_id(exec::get().threads[number as usize].pending_site),
+            site => site,
+        } as u64;
         if let Err(why) = walked {
             if explain {
                 record(&[memory::WHY | (number as u64) << 8 | (why as u64) << 24, site]);
