@@ -48,6 +48,7 @@ mod loops;
 mod names;
 mod orders;
 mod plan;
+mod results;
 mod retry;
 mod shims;
 mod sites;

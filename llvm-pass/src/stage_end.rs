@@ -21,6 +21,7 @@ use crate::locations::Locations;
 use crate::loops::Callees;
 use crate::orders::{self, Order};
 use crate::plan::Plan;
+use crate::results;
 use crate::retry;
 use crate::sites::{FunctionIndex, SiteIndex, Sites};
 use crate::slots::{self, Slots};
@@ -89,7 +90,7 @@ impl Stage {
 
     fn flags(&self, function: Value) -> u32 {
         let left_alone = ["naked", "disable_sanitizer_instrumentation"].iter().any(|a| attributes::has(function, a));
-        let mut flags = 0;
+        let mut flags = results::flag(function);
         if left_alone || self.resolvers.contains(&function) {
             flags |= function_flags::UNINSTRUMENTED;
         }

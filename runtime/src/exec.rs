@@ -73,6 +73,8 @@ pub struct Exec {
     pub limits: Limits,
     /// The locales that threads have chosen for themselves, or 0.
     pub locales: [usize; MAX_THREADS],
+    /// The functions (`*const Function`) that threads were started with, or 1 if that is not known; 0 before their first operation.
+    pub bottoms: [usize; MAX_THREADS],
     /// Hashes of what the calls under way have copied of memory, or 0.
     pub copied: [u64; MAX_THREADS],
 }

@@ -91,6 +91,9 @@ pub fn visible(op: Op, address: usize, site: usize) -> u16 {
     thread.pending = op;
     thread.pending_address = address;
     thread.pending_site = stack::innermost(site);
+    if exec::get().bottoms[exec::get().current as usize % MAX_THREADS] == 0 {
+        stack::note_bottom();
+    }
     announce();
     if site == 0 {
         // The call that brought the thread here was not one of unknown code.

@@ -6,6 +6,7 @@ use crate::exec;
 use crate::names;
 use crate::pool;
 use crate::watch;
+use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{STACKS_BYTES, STACKS_OFFSET, StackRecord, StackRole};
 use symdpor_abi::module::{Frame, Site, SiteKind};
 
@@ -74,6 +75,24 @@ pub fn innermost(site: usize) -> usize {
     let top = exec::get().top;
     if site != 0 || !names::is_stack(top) { site } else { read(top).1 }
 }
+
+/// Notes with which function the running thread was started, if that is the one of its oldest frame.
+pub fn note_bottom() {
+    let exec = exec::get();
+    let current = exec.current as usize % MAX_THREADS;
+    let mut frame = exec.top;
+    exec.bottoms[current] = UNKNOWN_BOTTOM;
+    while current != 0 && names::is_stack(frame) {
+        // SAFETY: frames lie on stacks, and the address was checked to be on one.
+        let record = unsafe { &*(frame as *const Frame) };
+        if record.prev == 0 && record.address == exec.threads[current].start {
+            exec.bottoms[current] = record.function;
+        }
+        frame = record.prev;
+    }
+}
+
+pub const UNKNOWN_BOTTOM: usize = 1;
 
 /// Whether the running thread's newest frame is at a site of this kind.
 pub fn is_at(kind: SiteKind) -> bool {

@@ -76,6 +76,8 @@ pub struct Thread {
     pub dropped: bool,
     /// It has asked who it is.
     pub identified: bool,
+    /// What it has returned follows from what its local state was at any time.
+    pub returns_the_same: bool,
     /// It waits in the midst of a call that its frames do not tell of.
     pub midway: bool,
     /// Operations of the call under way, as many as fit.

@@ -14,14 +14,17 @@ use crate::races;
 use crate::sched;
 use crate::section;
 use crate::spin;
+use crate::stack;
 use crate::sys::context;
 use crate::syscalls;
 use crate::thread::{Joining, Life, Start};
 use crate::uses;
 use symdpor_abi::MAX_THREADS;
 use symdpor_abi::channel::{ErrorKind, Outcome};
+use symdpor_abi::module::{Function, function_flags};
 use symdpor_abi::object::ObjectId;
 use symdpor_abi::op::{Op, OpKind};
+use symdpor_detect::heap::Heap;
 
 const EINVAL: i32 = 22;
 const ESRCH: i32 = 3;
@@ -100,7 +103,31 @@ fn slot_for(number: u16) -> pool::Slot {
 /// The start function has returned.
 extern "C" fn returned(result: usize) -> ! {
     let c11 = exec::me().start_kind == Start::C11;
+    exec::me().returns_the_same = returns_the_same(result);
     finish(if c11 { result as i32 as usize } else { result })
+}
+
+/// Whether the result of the running thread's start function is the same for all threads that are about to do the same with the same data.
+fn returns_the_same(result: usize) -> bool {
+    let (exec, me) = (exec::get(), exec::me());
+    let bottom = exec.bottoms[exec.current as usize % MAX_THREADS];
+    // In a program whose threads can end in the midst of a function any of them might yet have another result.
+    if bottom <= stack::UNKNOWN_BOTTOM || uses::unwinds() {
+        return false;
+    }
+    // SAFETY: the descriptor of a function that was on the stack.
+    let flags = unsafe { (*(bottom as *const Function)).flags };
+    // The address of a block of its own is another's for each of them.
+    let is_plain = !Heap::contains(result) && !pool::STACKS.contains(&result);
+    flags & function_flags::RETURNS_CONSTANT != 0
+        || flags & function_flags::RETURNS_ARGUMENT != 0 && result == me.argument && is_plain
+}
+
+/// The result of a thread that has been joined is used.
+pub fn use_result(handle: usize, result: usize) {
+    if number_of(handle).is_none_or(|number| !exec::get().threads[number as usize].returns_the_same) {
+        footprint::result(result);
+    }
 }
 
 /// Ends the running thread: destructors, then another thread runs.

@@ -99,6 +99,10 @@ pub mod function_flags {
     pub const COROUTINE: u32 = 2;
     /// The whole function was left without hooks (`naked`, `no_sanitize`, ...).
     pub const UNINSTRUMENTED: u32 = 4;
+    /// It always returns the same constant.
+    pub const RETURNS_CONSTANT: u32 = 8;
+    /// It always returns its first argument.
+    pub const RETURNS_ARGUMENT: u32 = 16;
 }
 
 /// A shadow frame, on the real stack of the function it describes. `slots` live values follow the header.

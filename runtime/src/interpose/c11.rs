@@ -2,7 +2,6 @@
 
 use crate::access;
 use crate::cond;
-use crate::footprint;
 use crate::keys;
 use crate::mutex;
 use crate::once;
@@ -36,7 +35,7 @@ pub extern "C" fn thrd_join(thread: usize, out: usize) -> i32 {
     match threads::join(thread) {
         Ok(value) => {
             if out != 0 {
-                footprint::result(value);
+                threads::use_result(thread, value);
                 access::write(out, 4);
                 // SAFETY: the program's own pointer.
                 unsafe { *(out as *mut i32) = value as i32 };

@@ -67,7 +67,7 @@ pub extern "C" fn pthread_join(thread: usize, out: usize) -> i32 {
     match threads::join(thread) {
         Ok(result) => {
             if out != 0 {
-                footprint::result(result);
+                threads::use_result(thread, result);
                 store_word(out, result);
             }
             0
