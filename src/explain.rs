@@ -100,7 +100,7 @@ fn threads(views: &[ThreadView], enabled: &ThreadSet, place: &dyn Fn(u32) -> Opt
 fn reason_text(reason: u64, place: &str) -> String {
     match reason {
         why::IDENTIFIED => {
-            "it has asked for its own id (pthread_self), was detached, or has set its name or signal mask".to_owned()
+            "it has asked for its own id (pthread_self), was detached, or was named by another".to_owned()
         }
         why::HOLDS_LOCK => "it holds a lock that no other can hold at the same time".to_owned(),
         why::WAITED_IN_VAIN => "it has waited in vain with a time limit".to_owned(),

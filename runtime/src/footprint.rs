@@ -11,6 +11,7 @@ use crate::local::{self, Sink};
 use crate::names;
 use crate::pool;
 use crate::races;
+use crate::syscalls;
 use crate::thread::Life;
 use symdpor_abi::channel::{FOOTPRINTS_BYTES, FOOTPRINTS_OFFSET, Step, options};
 use symdpor_abi::local::footprint;
@@ -346,6 +347,7 @@ pub fn chained(number: u16) -> Option<[u64; 2]> {
     lanes.add(limits::last_told_to(number));
     lanes.add(local::floating_point(number));
     lanes.add(thread.stack as u64);
+    syscalls::of_thread(number as usize).into_iter().for_each(|word| lanes.add(word));
     let op = &thread.pending;
     lanes.add(op.kind as u64 | (op.mask as u64) << 8);
     lanes.add(if op.object.region() as u8 == 3 {

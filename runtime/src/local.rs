@@ -20,6 +20,7 @@ use crate::modules;
 use crate::names;
 use crate::stack;
 use crate::sys::context::FloatingPoint;
+use crate::syscalls;
 use crate::thread::Thread;
 use crate::tls;
 use crate::uses;
@@ -291,6 +292,7 @@ pub fn walk_all(number: u16, sink: &mut impl Sink) -> Result<(), Why> {
     // How deep it may call.
     sink.code(thread.stack as u64);
     sink.code(exec::get().copied[number as usize]);
+    syscalls::of_thread(number as usize).into_iter().for_each(|word| sink.code(word));
     // Whether it may be cancelled it can ask, even if nobody ever cancels.
     sink.code(cancel::told(thread) as u64);
     sink.code(exec::get().locales[number as usize] as u64);

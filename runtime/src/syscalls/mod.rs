@@ -85,6 +85,12 @@ fn state() -> &'static mut State {
     &mut crate::exec::get().syscalls
 }
 
+/// What the runtime keeps of a thread that the thread can ask for: which signals it blocks, and its name.
+pub fn of_thread(thread: usize) -> [u64; 3] {
+    let [low, high] = process::name_words(thread);
+    [signals::mask_of(thread), low, high]
+}
+
 /// What the descriptor stands for is to be found out: libc has opened or closed it by itself.
 pub fn forget_descriptor(fd: i32) {
     if let Ok(fd) = usize::try_from(fd) {

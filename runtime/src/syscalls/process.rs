@@ -65,7 +65,18 @@ pub type Name = [u8; NAME_BYTES];
 static NAMES: PerThread<Name> = PerThread::new([0; NAME_BYTES]);
 
 pub fn set_name(thread: usize, name: Name) {
+    if crate::snapshot::is_taken() && thread != threads::current() {
+        // It is another than it was, and has not moved.
+        crate::footprint::identified(thread as u16);
+    }
     NAMES.set(thread, name);
+}
+
+/// The name that a thread was given, as words.
+pub fn name_words(thread: usize) -> [u64; 2] {
+    let name = given_name(thread).unwrap_or_default();
+    let (low, high) = name.split_at(NAME_BYTES / 2);
+    [low, high].map(|half| half.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
 }
 
 /// A thread's name; one that has none has main's, and main the program's.

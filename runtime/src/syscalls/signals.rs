@@ -129,7 +129,7 @@ pub fn mask() -> u64 {
     mask_of(threads::current())
 }
 
-fn mask_of(thread: usize) -> u64 {
+pub fn mask_of(thread: usize) -> u64 {
     MASKS.get(thread).or_else(|| MASKS.at_start()).unwrap_or(0)
 }
 

@@ -1,4 +1,4 @@
-//! Values that each thread has one of, and that fall back to the start's at the end of an execution.
+//! Values that each thread has one of, which are part of what it is, and that fall back to the start's at the end of an execution.
 //!
 //! They are persistent memory: an entry counts only if it was made in the running execution, so that forgetting all of
 //! them costs one addition.
@@ -42,8 +42,6 @@ impl<T: Copy> PerThread<T> {
 
     pub fn set(&self, thread: usize, value: T) {
         if is_taken() {
-            // Others cannot see it, but it is part of what the thread is, and not looked at otherwise.
-            crate::footprint::identified(thread as u16);
             self.entries.get()[thread % MAX_THREADS] = (*EXECUTION.get(), value);
         } else {
             *self.start.get() = Some(value);
