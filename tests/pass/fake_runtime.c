@@ -93,7 +93,7 @@ void __symdpor_register(struct module *m) {
     setvbuf(out, 0, _IOLBF, 0);
     atexit(end);
   }
-  if (memcmp(&m->magic, "SYMDPOR1", 8) || m->version != 6) { fprintf(out, "bad module\n"); return; }
+  if (memcmp(&m->magic, "SYMDPOR1", 8) || m->version != 7) { fprintf(out, "bad module\n"); return; }
   modules[count++] = m;
   fprintf(out, "module\t%u\t%u\n", m->site_count, m->function_count);
   hex("digest", m->digest, m->digest_len);
