@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use symdpor_abi::module::function_flags::{RETURNS_ARGUMENT, RETURNS_CONSTANT};
 
 use tempfile::TempDir;
 
@@ -208,8 +209,17 @@ impl Log {
         number(end[1])
     }
 
-    /// Flags by name of function.
+    /// Flags by name of function, but for those that say what it returns.
     pub fn flags(&self, function: &str) -> Option<u32> {
+        self.all_flags(function).map(|flags| flags & !(RETURNS_CONSTANT | RETURNS_ARGUMENT))
+    }
+
+    /// Those that do.
+    pub fn returns(&self, function: &str) -> Option<u32> {
+        self.all_flags(function).map(|flags| flags & (RETURNS_CONSTANT | RETURNS_ARGUMENT))
+    }
+
+    fn all_flags(&self, function: &str) -> Option<u32> {
         let found = self.lines().find(|f| f[0] == "function" && f[2] == function)?;
         Some(number(found[4]) as u32)
     }

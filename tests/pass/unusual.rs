@@ -1,6 +1,7 @@
 //! What most programs never do: inline assembly, vectors with masks, coroutines, resolvers, naked functions.
 
 use crate::harness::{LEVELS, Workshop};
+use symdpor_abi::module::function_flags::{RETURNS_ARGUMENT, RETURNS_CONSTANT};
 
 const INLINE_ASSEMBLY: u32 = 1;
 const COROUTINE: u32 = 2;
@@ -117,6 +118,38 @@ int main() { return chosen() + bare() - 3; }
     }
 }
 
+/// What a function always returns, at every level.
+#[test]
+fn results_that_are_always_the_same() {
+    let source = r#"
+        extern int rand(void);
+        int always(int x) { rand(); return x > 3 ? 7 : 7; }
+        void *nothing(void *x) { rand(); (void)x; return 0; }
+        void *given(void *x) { rand(); return x; }
+        int second(int x, int y) { rand(); return y + 0 * x; }
+        int changed(int x) { rand(); x += rand(); return x; }
+        int either(int x) { if (rand()) return 1; return 2; }
+        int main(void) { return always(1) - 7 + !!nothing(0) + !!given(0) + second(1, 0) + 0 * (changed(1) + either(1)); }
+    "#;
+    let shop = Workshop::single("a.c", source);
+    for level in LEVELS {
+        let log = shop.log_of("a.c", &[level, "-g", "-fno-inline"], &[]);
+        let expected = [
+            ("always", RETURNS_CONSTANT),
+            ("nothing", RETURNS_CONSTANT),
+            ("given", RETURNS_ARGUMENT),
+            ("second", 0),
+            ("changed", 0),
+            ("either", 0),
+        ];
+        for (function, flags) in expected {
+            let optional = level == "-O0" && function == "always";
+            let found = log.returns(function);
+            assert!(found == Some(flags) || optional && found == Some(0), "{level}: {function} {found:?}");
+        }
+    }
+}
+
 /// The section by which the controller tells an instrumented file.
 #[test]
 fn the_descriptor_is_in_its_section() {
@@ -126,6 +159,6 @@ fn the_descriptor_is_in_its_section() {
         let file = std::fs::read(shop.path("program")).unwrap();
         let has = |needle: &[u8]| file.windows(needle.len()).any(|w| w == needle);
         assert!(has(b".symdpor\0"), "{options:?}");
-        assert!(has(b"SYMDPOR1\x06\0\0\0"), "{options:?}: magic and version");
+        assert!(has(b"SYMDPOR1\x07\0\0\0"), "{options:?}: magic and version");
     }
 }
