@@ -6,7 +6,8 @@
 //!
 //! A hash is what is divided, multiplied or shifted. To set and to look at the lowest bits, as those do that mark pointers, is none.
 //!
-//! Not covered: addresses that went through integers of other widths, or through arithmetic that is none of an address.
+//! Not covered: addresses that went through integers of other widths, or through arithmetic that is none of an address; several compared at once, by
+//! vector instructions.
 
 use std::collections::HashSet;
 
@@ -52,7 +53,7 @@ fn hash(instruction: Value, returns_hash: bool) -> Option<Order> {
     while [LLVMXor, LLVMAnd, LLVMOr, LLVMAdd, LLVMFreeze].into_iter().any(|o| value.is(o)) {
         value = value.operand(0);
     }
-    let address = if value.is(LLVMPtrToInt) { Some(value.operand(0)) } else { address(value) };
+    let address = if value.is(LLVMPtrToInt) { address(value.operand(0)) } else { address(value) };
     address.map(|address| Order { instruction, address, other: None })
 }
 
@@ -72,7 +73,7 @@ fn addresses(comparison: Value) -> Option<[Value; 2]> {
 fn address(value: Value) -> Option<Value> {
     let ty = value.ty();
     let may_be_one = match ty.kind() {
-        _ if ty.is_pointer() => llvm!(LLVMIsNull(value.0)) == 0,
+        _ if ty.is_pointer() => llvm!(LLVMIsNull(value.0)) == 0 && llvm!(LLVMGetPointerAddressSpace(ty.0)) == 0,
         LLVMTypeKind::LLVMIntegerTypeKind => ty.int_width() == 64 && may_be_address(value),
         _ => false,
     };
