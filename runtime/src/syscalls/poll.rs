@@ -108,7 +108,8 @@ fn wait(call: usize, entries: &Entries, limit: Option<u64>) -> isize {
         return wait_in_vain(call, limit);
     }
     if !set.is_empty() {
-        turn::copies(entries.all().iter().map(|e| e.fd as u32 as u64 | (e.events as u16 as u64) << 32));
+        let awaited = entries.all().iter().map(|e| e.fd as u32 as u64 | (e.events as u16 as u64) << 32);
+        turn::copies(awaited.chain([limit.is_some() as u64, limit.unwrap_or(0)]));
         let only = entries.all().first().filter(|_| entries.count == 1).map(|e| e.fd as usize);
         let op = set.op_of(OpKind::OutsideLook, What::Poll, only);
         turn::take_when(op, if limit.is_some() || timer.is_some() { None } else { Some(&is_ready) });
