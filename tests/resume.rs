@@ -109,13 +109,20 @@ impl Random {
     }
 }
 
-/// Kills it again and again, and lets it run once `most` kills have been made. How many there were.
-fn killed_until_done(case: &Case, directory: &Path, program: &Path, most: usize, random: &mut Random) -> usize {
+/// Kills it again and again, and lets it run once `most` kills have been made. How many there were. `whole`: how long it takes if nobody does, so
+/// that on any machine most kills come before its end.
+fn killed_until_done(
+    (case, directory, program): (&Case, &Path, &Path),
+    whole: Duration,
+    most: usize,
+    random: &mut Random,
+) -> usize {
     let mut kills = 0;
+    let latest = (whole.as_millis() as u64 / 2).clamp(20, 200);
     loop {
         let mut child = start_or_resume(case, directory, program).spawn().expect("it starts");
         if kills < most {
-            std::thread::sleep(Duration::from_millis(30 + random.below(200)));
+            std::thread::sleep(Duration::from_millis(5 + random.below(latest)));
             let signal = [libc::SIGKILL, libc::SIGKILL, libc::SIGTERM, libc::SIGINT][random.below(4) as usize];
             send(&child, signal);
         }
@@ -141,10 +148,13 @@ fn killed_at_random_moments_and_resumed_it_counts_the_same() {
         let directory = tool::fresh_directory();
         let directory = directory.path();
         let program = case.program(directory);
+        let started = Instant::now();
         let status = run_command(directory).args(case.options).arg(&program).status().expect("it runs");
+        let whole = started.elapsed();
         assert!(matches!(status.code(), Some(0 | 1)), "{}: {status}", case.file);
         let expected = result(&directory.join("summary.json"));
-        kills += killed_until_done(case, directory, &program, KILLS.div_ceil(CASES.len()), &mut random);
+        let most = KILLS.div_ceil(CASES.len());
+        kills += killed_until_done((case, directory, &program), whole, most, &mut random);
         assert_eq!(result(&directory.join("summary.json")), expected, "{} {:?}", case.file, case.options);
         assert!(!directory.join("kept").exists(), "nothing is left to go on with");
         if kills >= KILLS && i + 1 >= CASES.len() {
