@@ -3,7 +3,9 @@
 
 use symdpor_abi::module::function_flags::{RETURNS_ARGUMENT, RETURNS_CONSTANT};
 
-use crate::ir::{Kind, Opcode, Value};
+use inkwell::llvm_sys::core::*;
+
+use crate::ir::{Kind, Opcode, Value, llvm};
 
 /// The flag that says which of the two, if it is one.
 pub fn flag(function: Value) -> u32 {
@@ -15,10 +17,22 @@ pub fn flag(function: Value) -> u32 {
         return 0;
     }
     match first.kind() {
-        Kind::Constant => RETURNS_CONSTANT,
+        Kind::Constant if is_number(first) => RETURNS_CONSTANT,
         Kind::Argument if function.arguments().first() == Some(&first) => RETURNS_ARGUMENT,
         _ => 0,
     }
+}
+
+/// A number or null, perhaps as an address. What is not defined may be something else each time, and what is thread-local is elsewhere for each.
+fn is_number(constant: Value) -> bool {
+    let is_null = llvm!(LLVMIsNull(constant.0)) != 0;
+    let is_cast = || {
+        llvm!(LLVMIsConstant(constant.0)) != 0
+            && !llvm!(LLVMIsAConstantExpr(constant.0)).is_null()
+            && llvm!(LLVMGetConstOpcode(constant.0)) == Opcode::LLVMIntToPtr
+            && constant.operand(0).constant_int().is_some()
+    };
+    is_null || constant.constant_int().is_some() || is_cast()
 }
 
 /// Where a value comes from: at -O0 through variables that hold nothing else.
