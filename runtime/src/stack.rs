@@ -82,7 +82,11 @@ pub fn note_bottom() {
     let current = exec.current as usize % MAX_THREADS;
     let mut frame = exec.top;
     exec.bottoms[current] = UNKNOWN_BOTTOM;
-    while current != 0 && names::is_stack(frame) {
+    // The program may have written over its frames.
+    for _ in 0..MAX_FRAMES {
+        if current == 0 || !names::is_stack(frame) {
+            break;
+        }
         // SAFETY: frames lie on stacks, and the address was checked to be on one.
         let record = unsafe { &*(frame as *const Frame) };
         if record.prev == 0 && record.address == exec.threads[current].start {
