@@ -2,6 +2,7 @@
 //!
 //! Steps that repeat the plan leave none, except the last: the controller has seen them. See `symdpor_abi::local`.
 
+use crate::addresses;
 use crate::alike;
 use crate::cell::Global;
 use crate::channel;
@@ -15,9 +16,8 @@ use crate::syscalls;
 use crate::thread::Life;
 use symdpor_abi::channel::{FOOTPRINTS_BYTES, FOOTPRINTS_OFFSET, Step, options};
 use symdpor_abi::local::footprint;
-use symdpor_abi::module::HASHED;
 use symdpor_abi::op::OpKind;
-use symdpor_detect::heap::{Block, Heap};
+use symdpor_detect::heap::Heap;
 
 /// Reset with every execution.
 struct State {
@@ -35,14 +35,7 @@ struct State {
     left_count: usize,
     fences: [Fence; MOST_FENCES],
     fence_count: usize,
-    /// The block within which addresses were compared last, if it still is one.
-    compared: (usize, usize),
-    /// What has been told last to have been compared in the step under way, at the places of their numbers.
-    ordered: [usize; MOST_ORDERED],
-    ordered_count: usize,
 }
-
-const MOST_ORDERED: usize = 16;
 
 /// A fence of the step under way.
 #[derive(Clone, Copy)]
@@ -73,17 +66,13 @@ const BEGINNING: State = State {
     left_count: 0,
     fences: [Fence { thread: 0, order: 0, added: 0, several: false }; MOST_FENCES],
     fence_count: 0,
-    compared: NOTHING,
-    ordered: [0; MOST_ORDERED],
-    ordered_count: 0,
 };
-
-const NOTHING: (usize, usize) = (1, 0);
 
 static STATE: Global<State> = Global::new(BEGINNING);
 
 pub fn reset() {
     *STATE.get() = BEGINNING;
+    addresses::reset();
     alike::reset();
     races::detector().log().switch(false);
     plan_is_known();
@@ -100,7 +89,8 @@ pub fn finish() {
     channel::header().footprints_len = STATE.get().used as u32;
 }
 
-fn is_new() -> bool {
+/// Whether the step under way leaves a footprint.
+pub fn is_new() -> bool {
     let state = STATE.get();
     state.on && state.begun > state.first
 }
@@ -134,9 +124,7 @@ pub fn end_step() {
     leave_local(exec::get().current);
     let left = core::mem::take(&mut state.left_count);
     alike::tell(&state.left[..left]);
-    if core::mem::take(&mut state.ordered_count) > 0 {
-        state.ordered = [0; MOST_ORDERED];
-    }
+    addresses::step_ends();
     let (identified, result) = (core::mem::take(&mut state.identified), state.result.take());
     write(&[footprint::END | (identified as u64) << 8 | (result.is_some() as u64) << 9, result.unwrap_or(0) as u64]);
 }
@@ -213,81 +201,10 @@ pub fn identified(number: u16) {
     STATE.get().identified |= number == exec::get().current;
 }
 
-/// A heap block is freed.
-pub fn freed() {
-    STATE.get().compared = NOTHING;
-}
-
 /// A heap block has been allocated.
 pub fn allocated(address: usize, len: usize) {
     if is_new() && address != 0 {
         write(&[footprint::BLOCK, names::object(address).0, len as u64]);
-    }
-}
-
-/// It is asked which of two addresses is the higher one, or, if the second is [`HASHED`], the first is hashed. Of memory that can be exchanged with another's
-/// that is told.
-#[inline]
-pub fn order(one: usize, other: usize) {
-    if is_new() {
-        order_of(one, other);
-    }
-}
-
-#[inline(never)]
-fn order_of(one: usize, other: usize) {
-    let (start, end) = STATE.get().compared;
-    if (start..=end).contains(&one) && (start..=end).contains(&other) {
-        return;
-    }
-    if other == HASHED as usize {
-        return hashed(one);
-    }
-    let stacks = [one, other].map(|address| pool::STACKS.contains(&address).then(|| pool::number_at(address)));
-    match stacks {
-        [Some(a), Some(b)] if a != b => {
-            ordered(a as u16, one);
-            ordered(b as u16, other);
-        }
-        // Everything on a stack is where it is on any other, and how the heap lies to the stacks is the same for all.
-        [None, None] if Heap::contains(one) && Heap::contains(other) => blocks(one, other),
-        _ => {}
-    }
-}
-
-fn hashed(address: usize) {
-    if pool::STACKS.contains(&address) {
-        ordered(pool::number_at(address) as u16, address);
-    } else if Heap::contains(address) {
-        let start = exec::get().heap.live_block(address).map_or(address, |block| block.base);
-        ordered(Heap::arena_of(start), start);
-    }
-}
-
-fn blocks(one: usize, other: usize) {
-    let of = |address| exec::get().heap.live_block(address);
-    let [a, b] = [one, other].map(of);
-    // Just behind a block is of it still.
-    let within = |block: Option<Block>, address: usize| {
-        block.filter(|block| (block.base..=block.base + block.size).contains(&address))
-    };
-    if let Some(block) = within(a, other).or(within(b, one)) {
-        STATE.get().compared = (block.base, block.base + block.size);
-        return;
-    }
-    for (address, block) in [(one, a), (other, b)] {
-        let start = block.map_or(address, |block| block.base);
-        ordered(Heap::arena_of(start), start);
-    }
-}
-
-/// What lies in the memory of a thread has been compared by its address.
-fn ordered(thread: u16, address: usize) {
-    let state = STATE.get();
-    if !state.ordered.contains(&address) {
-        state.ordered[state.ordered_count % MOST_ORDERED] = address;
-        state.ordered_count += 1;
-        write(&[footprint::ORDERED | (thread as u64) << 8, names::object(address).0]);
     }
 }
 

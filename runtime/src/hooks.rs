@@ -1,6 +1,7 @@
 //! The hooks that instrumented code calls: one line each into the modules that do the work.
 
 use crate::access;
+use crate::addresses;
 use crate::atomics;
 use crate::author;
 use crate::exec;
@@ -198,7 +199,7 @@ extern "C" fn clear(address: usize, size: usize) {
 }
 
 extern "C" fn order(one: usize, other: usize) {
-    footprint::order(one, other);
+    addresses::compared(one, other);
 }
 
 /// The table that every module gets.

@@ -14,6 +14,7 @@
 
 mod access;
 mod accesses;
+mod addresses;
 mod ahead;
 mod alike;
 mod atomics;

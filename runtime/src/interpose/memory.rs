@@ -51,7 +51,7 @@ fn release(block: usize) {
         write_what_was_used(block, size);
         crate::accesses::frees();
     }
-    crate::footprint::freed();
+    crate::addresses::freed();
     if let Err(error) = exec::get().heap.free(exec.current, block, stack::here_id()) {
         report(error, block);
     }
