@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn modes_become_options() {
         let mode = Mode { reduction: "dpor", symmetry: true };
-        let found = options(&PROGRAMS[4], mode, Stop::Seconds(60));
+        let buggy = PROGRAMS.iter().find(|p| p.buggy).expect("some have errors");
+        let found = options(buggy, mode, Stop::Seconds(60));
         assert_eq!(found, ["--reduction=dpor", "--symmetry=on", "--time-limit=60s", "--keep-going"]);
         let found = options(&PROGRAMS[0], Mode { symmetry: false, ..mode }, Stop::Executions(7));
         assert_eq!(found, ["--reduction=dpor", "--symmetry=off", "--max-executions=7"]);

@@ -144,37 +144,20 @@ impl<const W: usize> Past<W> {
 
     /// The same with room for more threads, of which there are no events yet.
     pub fn widened<const V: usize>(self) -> Past<V> {
-        let Past {
-            locals,
-            accesses,
-            extents,
-            joins,
-            runs,
-            blocks,
-            ordered,
-            fences,
-            events,
-            counted,
-            accessed_by,
-            least,
-            most,
-        } = self;
-        let counted = counted.iter().map(widened).collect();
-        let (least, most) = (least.widened(), most.widened());
         Past {
-            locals,
-            accesses,
-            extents,
-            joins,
-            runs,
-            blocks,
-            ordered,
-            fences,
-            events,
-            counted,
-            accessed_by,
-            least,
-            most,
+            locals: self.locals,
+            accesses: self.accesses,
+            extents: self.extents,
+            joins: self.joins,
+            runs: self.runs,
+            blocks: self.blocks,
+            ordered: self.ordered,
+            fences: self.fences,
+            events: self.events,
+            counted: self.counted.iter().map(widened).collect(),
+            accessed_by: self.accessed_by,
+            least: self.least.widened(),
+            most: self.most.widened(),
         }
     }
 
